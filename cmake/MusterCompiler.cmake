@@ -1,0 +1,38 @@
+# The language, the warnings and the flags that every target shares.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Assertions of a broken invariant (MUSTER_CHECK) are not asserts: they stay in Release.
+# Fused multiply-add would change bits from one compiler to the next.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wthread-safety -Werror=thread-safety)
+endif()
+
+if(MUSTER_SANITIZE)
+  add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${MUSTER_SANITIZE})
+endif()
+
+find_program(MUSTER_CCACHE ccache)
+if(MUSTER_CCACHE)
+  # Precompiled headers are cached only with these two (ccache manual, "Precompiled headers").
+  # The base directory makes a clone in another folder hit the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${MUSTER_CCACHE})
+  set(CMAKE_PCH_INSTANTIATE_TEMPLATES OFF)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
+endif()
+
+include_directories(${CMAKE_SOURCE_DIR})

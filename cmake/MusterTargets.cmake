@@ -1,0 +1,48 @@
+# muster_library(NAME [SOURCES ...] [DEPS ...])   one per folder; DEPS are public
+# muster_program(NAME SOURCES ... DEPS ...)       an executable in build/bin
+# muster_test(NAME SOURCES ... DEPS ... [TIMEOUT seconds] [LABELS ...])   a GoogleTest program, one ctest entry
+# GRPC marks a target that includes gRPC's headers: it shares one precompiled form of them.
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+function(muster_library name)
+  cmake_parse_arguments(ARG "GRPC" "" "SOURCES;DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+    if(ARG_GRPC)
+      target_precompile_headers(${name} REUSE_FROM muster_grpc_pch)
+      target_link_libraries(${name} PUBLIC muster_grpc_pch)
+    endif()
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${ARG_DEPS})
+  endif()
+endfunction()
+
+function(muster_program name)
+  cmake_parse_arguments(ARG "GRPC" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  target_compile_definitions(${name} PRIVATE MUSTER_VERSION="${PROJECT_VERSION}")
+  if(ARG_GRPC)
+    target_precompile_headers(${name} REUSE_FROM muster_grpc_pch)
+    target_link_libraries(${name} PRIVATE muster_grpc_pch)
+  endif()
+endfunction()
+
+function(muster_test name)
+  cmake_parse_arguments(ARG "GRPC" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  if(ARG_GRPC)
+    target_precompile_headers(${name} REUSE_FROM muster_grpc_pch)
+    target_link_libraries(${name} PRIVATE muster_grpc_pch)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,50 @@
+// How a job is cut over ranks and micro-batches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/plan/model_shape.h"
+
+namespace muster {
+
+enum class Precision { kFp32, kBf16, kFp16 };
+enum class Recompute { kNone, kSelective, kFull };
+
+struct Layout {
+  int64_t data = 1;
+  int64_t tensor = 1;
+  int64_t pipeline = 1;
+  int64_t micro_batch = 1;         // sequences of one micro-batch of one replica
+  int64_t accumulation_steps = 1;  // micro-batches of one replica in one optimizer step
+  int64_t sequence_length = 0;     // tokens
+  Precision precision = Precision::kFp32;
+  Recompute recompute = Recompute::kNone;
+  bool optimizer_sharding = false;
+  int64_t threads_per_rank = 1;
+
+  int64_t ranks() const { return data * tensor * pipeline; }
+  int64_t global_batch() const { return data * micro_batch * accumulation_steps; }
+};
+
+// rank = tp + tensor * (dp + data * pp)
+struct RankCoordinate {
+  int64_t tensor = 0;
+  int64_t data = 0;
+  int64_t pipeline = 0;
+};
+RankCoordinate CoordinateOf(const Layout& layout, int64_t rank);
+int64_t RankOf(const Layout& layout, const RankCoordinate& coordinate);
+
+// A stage's units: [first, last).
+struct UnitRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+// 1F1B: stage r of p holds the activations of min(m, p - r) micro-batches (Narayanan et al., SC21).
+int64_t InFlightMicroBatches(const Layout& layout, int64_t stage);
+
+}  // namespace muster

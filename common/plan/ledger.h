@@ -1,0 +1,62 @@
+// The tensor ledger: every byte that one rank of one layout allocates, listed before anything runs. The planner sums it, the
+// arena places it, and the engine binds its tensors to the offsets that the arena gave. There is no second list.
+//
+// Plain data, no I/O, thread-compatible. The same inputs give the same ledger on every machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/plan/layout.h"
+#include "common/plan/model_shape.h"
+
+namespace muster {
+
+enum class MemoryCategory {
+  kParameters,      // what forward and backward read, in the compute type
+  kGradients,       // fp32 accumulators
+  kOptimizerState,  // fp32 master weights (when the compute type is not fp32) and both moments
+  kActivations,     // saved from forward to backward, and transients of one unit
+  kLogits,
+  kCommunication,  // pipeline and reduction buffers
+  kWorkspace,      // matmul scratchpads and the like: fixed entries per device kind
+  kStaging,        // batches of tokens, checkpoint staging
+};
+inline constexpr int kMemoryCategories = 8;
+const char* MemoryCategoryName(MemoryCategory category);  // "optimizer_state"
+
+enum class MemorySpace { kDevice, kPinned, kHost };
+
+// A rank's step as a line of ticks: forward of each of its units, backward of each in reverse, then the reduction of gradients, then
+// the optimizer. Closed interval.
+struct Lifetime {
+  int64_t first_tick = 0;
+  int64_t last_tick = 0;
+};
+
+struct LedgerEntry {
+  std::string name;  // "parameter/layer.0.ffn.up.weight", "saved/0.attention/qkv", "transient/0.ffn/d_up"
+  MemoryCategory category = MemoryCategory::kActivations;
+  MemorySpace space = MemorySpace::kDevice;
+  int64_t slot_bytes = 0;  // one slot, a multiple of kArenaAlignment
+  int64_t slots = 1;       // micro-batch i uses slot i mod slots
+  Lifetime lifetime;       // of the whole entry
+
+  int64_t bytes() const { return slot_bytes * slots; }
+};
+
+inline constexpr int64_t kArenaAlignment = 256;  // bytes; cuBLASLt and TMA want 16 to 128, a cache line is 64
+
+struct Ledger {
+  std::vector<LedgerEntry> entries;
+  int64_t ticks = 0;
+
+  int64_t bytes(MemoryCategory category) const;
+};
+
+// The ledger of `rank`, whose stage runs `units` of the model.
+// REQUIRES: shape and layout pass their checks; units within the model.
+Ledger BuildLedger(const ModelShape& shape, const Layout& layout, UnitRange units, int64_t rank);
+
+}  // namespace muster

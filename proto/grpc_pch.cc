@@ -1,0 +1,1 @@
+// The precompiled header is all that this library is for.
