@@ -1,0 +1,71 @@
+// What one rank is to do: the model, how it is cut, and how it is trained. Plain data, made by worker/rank from an
+// assignment (or by a test), read by the trainer. It knows neither files nor the coordinator's messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/plan/layout.h"
+#include "common/plan/model_shape.h"
+
+namespace muster {
+
+struct AdamWOptions {
+  double learning_rate = 6e-4;  // the peak, reached when the warm-up ends
+  double beta1 = 0.9;           // decay of the average of gradients
+  double beta2 = 0.95;          // of their squares; 0.999 suits small batches
+  double epsilon = 1e-8;        // added to the root of the second moment
+  double weight_decay = 0.1;    // decoupled; tensors of two dimensions only
+};
+
+// learning rate of step s, from 1 (worker/engine/lr_schedule.h has the formula).
+struct ScheduleOptions {
+  enum class Decay { kConstant, kCosine };
+  int64_t warmup_steps = 0;  // linear from learning_rate / warmup_steps
+  Decay decay = Decay::kCosine;
+  double min_lr_ratio = 0.1;  // where the cosine ends, of the peak
+};
+
+struct TrainingOptions {
+  int64_t steps = 0;  // optimizer steps of the whole job, counted from its beginning and not from a resume
+  AdamWOptions adamw;
+  ScheduleOptions schedule;
+  double clip_grad_norm = 1.0;  // largest global gradient norm, 0 to leave gradients alone
+  uint64_t seed = 1234;         // of the initial weights
+};
+
+// Validation runs with the weights as they are after a step. The same windows each time, shared by the replicas.
+struct ValidationOptions {
+  int64_t every_steps = 0;         // 0: never
+  int64_t windows = 0;             // samples of each validation, 0: all of the source
+  bool before_first_step = false;  // also the loss of the initial (or resumed) weights
+};
+
+struct CheckpointOptions {
+  std::string directory;    // root of the job's checkpoints; each is written to attempt-N/step-M below it. Empty: none
+                            // are written
+  int64_t every_steps = 0;  // 0: only when stopped and at the end
+  int64_t attempt = 1;      // N above
+  std::string resume_from;  // the checkpoint's own directory, absolute; empty: begin from initial weights
+  std::string job_id;       // recorded in the manifest
+  std::string spec_json;    // the resolved job, recorded in the manifest so that a checkpoint explains itself
+};
+
+struct EngineConfig {
+  ModelShape model;
+  Layout layout;
+  int64_t rank = 0;  // tp + tensor * (dp + data * pp)
+  std::vector<UnitRange>
+      stages;  // layout.pipeline runs of units that cover the model in order; cuts may fall within a layer
+  TrainingOptions training;
+  ValidationOptions validation;
+  CheckpointOptions checkpoint;
+};
+
+// INVALID_ARGUMENT naming the field when a value is out of range or contradicts another; UNIMPLEMENTED for what the
+// schema has and this engine does not train (tensor parallelism, sharded optimizer, recomputation, LLaMA, fp16).
+absl::Status CheckEngineConfig(const EngineConfig& config);
+
+}  // namespace muster

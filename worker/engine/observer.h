@@ -1,0 +1,75 @@
+// What the trainer tells while it runs. worker/rank forwards it to the agent; tests record it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "common/plan/ledger.h"
+
+namespace muster {
+
+// Where a rank's wall time goes. Within one step they add up to its wall time exactly; kOther is what is left.
+enum class Phase {
+  kForward,
+  kBackward,
+  kOptimizer,
+  kCommExposed,  // waiting for reductions and votes
+  kBubble,       // waiting for a pipeline neighbour
+  kDataWait,     // waiting for the loader
+  kCheckpoint,
+  kOther,
+};
+inline constexpr int kPhases = 8;
+const char* PhaseName(Phase phase);  // "comm_exposed"
+
+using PhaseSeconds = std::array<double, kPhases>;  // by Phase
+
+// Bytes of this rank's arena. Constant while the trainer lives.
+struct MemoryReport {
+  std::array<int64_t, kMemoryCategories> planned_bytes{};  // by MemoryCategory, from the ledger
+  std::array<int64_t, kMemoryCategories> used_bytes{};  // of the tensors that the engine has bound; equal to the plan
+  int64_t planned_arena_bytes = 0;  // what the plan says the arena takes: less than the sum, as lifetimes share memory
+  int64_t arena_bytes = 0;          // what was allocated
+  int64_t lower_bound_bytes = 0;    // no placement of these lifetimes is smaller
+};
+
+// One optimizer step. Loss, norm and rates are equal on every rank.
+struct StepReport {
+  int64_t step = 0;          // from 1, of the whole job
+  double loss = 0;           // mean over the counted targets of the global batch, nats per token
+  int64_t tokens = 0;        // counted targets of the global batch
+  double gradient_norm = 0;  // before clipping
+  double clip_factor = 1;    // what the gradients were multiplied with
+  double learning_rate = 0;
+  double seconds = 0;            // wall time of the step on this rank
+  PhaseSeconds phase_seconds{};  // adds up to `seconds`
+  MemoryReport memory;
+};
+
+struct ValidationReport {
+  int64_t step = 0;    // steps done before it; 0: initial weights
+  double loss = 0;     // mean over counted targets, nats per token
+  int64_t tokens = 0;  // counted targets
+  double seconds = 0;
+};
+
+// Made only when the checkpoint is complete and can be resumed from.
+struct CheckpointReport {
+  int64_t step = 0;
+  std::string directory;
+  int64_t bytes = 0;   // of this rank's share
+  double seconds = 0;  // for which training stood still
+};
+
+// Called on the trainer's thread, between steps, on every rank. An implementation must return soon: training waits for
+// it.
+class TrainerObserver {
+ public:
+  virtual ~TrainerObserver() = default;
+  virtual void OnStep(const StepReport& report) = 0;
+  virtual void OnValidation(const ValidationReport& report) = 0;
+  virtual void OnCheckpoint(const CheckpointReport& report) = 0;
+};
+
+}  // namespace muster

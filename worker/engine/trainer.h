@@ -1,0 +1,67 @@
+// The engine of one rank: builds its stage in one arena, trains to the last step, validates and writes checkpoints on
+// the way.
+//
+// Every rank of the job makes one Trainer and calls Run; they keep in step through `world`. Ranks may be processes or
+// threads of one process (muster-rank --local): a Trainer touches nothing outside what it was given.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/clock.h"
+#include "worker/comm/communicator.h"
+#include "worker/engine/engine_config.h"
+#include "worker/engine/observer.h"
+
+namespace muster {
+
+class SampleSource;  // worker/data/sample_source.h
+
+// What a Trainer is given and does not own; all of it outlives the Trainer.
+struct TrainerParts {
+  Communicator* world = nullptr;  // all ranks of the job, rank() == config.rank; the trainer splits its groups from it
+  const SampleSource* train = nullptr;       // equal on every rank
+  const SampleSource* validation = nullptr;  // equal on every rank; null when nothing is validated
+  TrainerObserver* observer = nullptr;       // null: nobody listens
+  const Clock* clock = nullptr;
+
+  // Called on the trainer's thread before each optimizer step; an error ends the run with it. The lease check of a rank
+  // whose agent may be gone.
+  std::function<absl::Status()> before_optimizer_step;
+
+  // Fills `values` (all elements, row-major) of one logical parameter. Empty: initial_weights.h, from training.seed.
+  std::function<absl::Status(const ParameterInfo& parameter, absl::Span<float> values)> initial_weights;
+};
+
+enum class TrainingOutcome {
+  kCompleted,  // all steps are done, the last checkpoint is written
+  kStopped,    // RequestStop was honoured by every rank after the same step, a checkpoint is written
+};
+
+class Trainer {
+ public:
+  // Allocates the arena, joins the groups, loads initial or resumed weights. Every rank calls it at the same time.
+  // INVALID_ARGUMENT for a configuration, checkpoint or data that cannot be trained; RESOURCE_EXHAUSTED when the arena
+  // cannot be had; UNAVAILABLE and DEADLINE_EXCEEDED from the communicator.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(const EngineConfig& config, const TrainerParts& parts);
+
+  virtual ~Trainer() = default;
+
+  // Trains to the end, or until stopped. Once, on the thread that stays the trainer's.
+  // FAILED_PRECONDITION when loss or gradients stop being finite (naming step, rank and unit); UNAVAILABLE or
+  // DEADLINE_EXCEEDED when a peer is gone. After an error the process, or all ranks of it, must end.
+  virtual absl::StatusOr<TrainingOutcome> Run() = 0;
+
+  // Any thread or signal handler, once is enough on any one rank: all ranks stop after the same step, with a
+  // checkpoint.
+  virtual void RequestStop() = 0;
+
+  // The fp32 weights of this rank's stage: master weights in bf16. REQUIRES: Run is not running.
+  virtual absl::Status ForEachWeight(
+      const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const = 0;
+};
+
+}  // namespace muster
