@@ -26,14 +26,14 @@ constexpr int64_t SizeOf(DType type) {
   return 0;
 }
 
-// Row-major and dense but for the row stride: the last dimension is contiguous, and a step in the one before it is `row_stride`
-// elements. At most four dimensions. Thread-compatible.
+// Row-major and dense but for the row stride: the last dimension is contiguous, and a step in the one before it is
+// `row_stride` elements. At most four dimensions. Thread-compatible.
 struct Tensor {
   void* data = nullptr;
   DType dtype = DType::kF32;
-  int rank = 0;                    // dimensions in use
-  std::array<int64_t, 4> dims{};   // outermost first
-  int64_t row_stride = 0;          // elements; dims[rank-1] when dense
+  int rank = 0;                   // dimensions in use
+  std::array<int64_t, 4> dims{};  // outermost first
+  int64_t row_stride = 0;         // elements; dims[rank-1] when dense
 
   Tensor() = default;
   Tensor(void* data_in, DType dtype_in, std::initializer_list<int64_t> dims_in) : data(data_in), dtype(dtype_in) {
