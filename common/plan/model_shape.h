@@ -1,5 +1,5 @@
-// The shape of a model, its units and its logical parameters: the one list that the planner counts, the ledger lays out,
-// the engine trains and the checkpoint names.
+// The shape of a model, its units and its logical parameters: the one list that the planner counts, the ledger lays
+// out, the engine trains and the checkpoint names.
 #pragma once
 
 #include <cstdint>
@@ -65,8 +65,8 @@ std::vector<ParameterInfo> Parameters(const ModelShape& shape);
 // The tied weight counts once.
 int64_t ParameterCount(const ModelShape& shape);
 
-// Training FLOPs for one token at this sequence length by the convention 6N + 12 L h s, not halved for causality, N without
-// the input embedding when the head is untied (torchtitan's convention).
+// Training FLOPs for one token at this sequence length by the convention 6N + 12 L h s, not halved for causality, N
+// without the input embedding when the head is untied (torchtitan's convention).
 double ModelFlopsPerToken(const ModelShape& shape, int64_t sequence_length);
 
 }  // namespace muster

@@ -1,0 +1,26 @@
+#include "common/plan/layout.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace muster {
+
+RankCoordinate CoordinateOf(const Layout& layout, int64_t rank) {
+  MUSTER_CHECK(rank >= 0 && rank < layout.ranks(), "rank ", rank, " of ", layout.ranks());
+  return {rank % layout.tensor, rank / layout.tensor % layout.data, rank / (layout.tensor * layout.data)};
+}
+
+int64_t RankOf(const Layout& layout, const RankCoordinate& coordinate) {
+  MUSTER_CHECK(coordinate.tensor >= 0 && coordinate.tensor < layout.tensor, "tensor ", coordinate.tensor);
+  MUSTER_CHECK(coordinate.data >= 0 && coordinate.data < layout.data, "data ", coordinate.data);
+  MUSTER_CHECK(coordinate.pipeline >= 0 && coordinate.pipeline < layout.pipeline, "pipeline ", coordinate.pipeline);
+  return coordinate.tensor + layout.tensor * (coordinate.data + layout.data * coordinate.pipeline);
+}
+
+int64_t InFlightMicroBatches(const Layout& layout, int64_t stage) {
+  MUSTER_CHECK(stage >= 0 && stage < layout.pipeline, "stage ", stage, " of ", layout.pipeline);
+  return std::min(layout.accumulation_steps, layout.pipeline - stage);
+}
+
+}  // namespace muster
