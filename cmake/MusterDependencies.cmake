@@ -5,6 +5,7 @@ find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(absl CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
 
 # oneDNN's own CMake package asks for OpenCL headers, which the CPU library does not need.
 find_library(DNNL_LIBRARY dnnl REQUIRED)

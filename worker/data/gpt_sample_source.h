@@ -1,0 +1,82 @@
+// Samples of a language model from indexed datasets: the tokens of a dataset, end to end, cut into windows of
+// sequence_length tokens and the one that follows; window w starts at token w * sequence_length, so a window's last
+// target is the next one's first token.
+//
+// Immutable after Open; any thread may call, several at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/formats/indexed_dataset.h"
+#include "worker/data/blend.h"
+#include "worker/data/sample_source.h"
+
+namespace muster {
+
+enum class SampleOrder {
+  // Training: endless. Each epoch of a dataset visits its complete windows once, in an order keyed by (seed, dataset,
+  // epoch).
+  kShuffled,
+  // Validation: the windows of each dataset in turn, the incomplete last one padded with ignored targets; samples from
+  // windows() on
+  // have no counted target at all, so that an evaluation keeps whole batches.
+  kSequential,
+};
+
+struct WeightedDataset {
+  std::string prefix;  // of PREFIX.bin and PREFIX.idx
+  double weight =
+      1;  // share of the training samples, relative to the others; honoured to 1/4096. Unused by kSequential.
+};
+
+struct GptSampleSourceOptions {
+  std::vector<WeightedDataset> datasets;
+  int64_t sequence_length = 0;  // tokens
+  int64_t vocab = 0;            // of the model: a larger token is an error that names file and byte offset
+  uint64_t seed = 0;            // of the shuffle
+  SampleOrder order = SampleOrder::kShuffled;
+
+  // Tokens are compared with the vocabulary at open up to this many per dataset (1 GB/s: a second of start for the
+  // default in two-byte tokens); later ones when they are read, so that nothing bad ever reaches the model.
+  int64_t scan_tokens = int64_t{1} << 29;
+};
+
+class GptSampleSource : public SampleSource {
+ public:
+  // INVALID_ARGUMENT naming the option, or the errors of IndexedDataset::Open and CheckTokens. A dataset without a
+  // single complete window (kShuffled), or without two tokens (kSequential), is INVALID_ARGUMENT saying how many tokens
+  // it has and needs.
+  static absl::StatusOr<std::unique_ptr<GptSampleSource>> Open(const GptSampleSourceOptions& options);
+
+  int64_t sequence_length() const override { return options_.sequence_length; }
+  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override;
+
+  // Of all datasets together: one epoch when shuffled and weights follow sizes, the whole validation set when
+  // sequential.
+  int64_t windows() const { return windows_; }
+
+ private:
+  struct Corpus {
+    IndexedDataset dataset;
+    int64_t windows = 0;
+  };
+  struct WindowAddress {
+    size_t corpus = 0;
+    int64_t window = 0;
+  };
+
+  GptSampleSource(GptSampleSourceOptions options, std::vector<Corpus> corpora, Blend blend);
+  WindowAddress Shuffled(int64_t index) const;
+  absl::Status ReadWindow(const WindowAddress& address, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const;
+
+  GptSampleSourceOptions options_;
+  std::vector<Corpus> corpora_;
+  Blend blend_;
+  int64_t windows_ = 0;
+};
+
+}  // namespace muster
