@@ -39,4 +39,21 @@ constexpr int64_t AttentionWorkspaceBytes(int64_t sequence, int64_t group, int64
   return 4 * floats * threads;
 }
 
+// Elements of a gradient that are summed over ranks together: 4 MiB, large enough that latency is under a hundredth of
+// the transfer on loopback and small enough that two of them overlap. The sum's bits do not depend on it.
+inline constexpr int64_t kReductionBucketElements = int64_t{1} << 20;
+
+// What one rank of `ranks` sums of a bucket, in elements: whole cache lines, the last ranks may have less or nothing.
+constexpr int64_t ReductionChunkElements(int64_t bucket_elements, int64_t ranks) {
+  return ((bucket_elements + ranks - 1) / ranks + 15) / 16 * 16;
+}
+
+// Scratch of worker/comm/gradient_reducer.h for a region of `elements` f32 summed over `ranks`: two buckets' parts from
+// the other ranks. 0 for one rank.
+constexpr int64_t GradientReducerScratchBytes(int64_t elements, int64_t ranks,
+                                              int64_t bucket_elements = kReductionBucketElements) {
+  const int64_t bucket = elements < bucket_elements ? elements : bucket_elements;
+  return 2 * (ranks - 1) * ReductionChunkElements(bucket, ranks) * 4;
+}
+
 }  // namespace muster
