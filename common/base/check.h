@@ -13,7 +13,7 @@ namespace muster::internal {
 }  // namespace muster::internal
 
 // MUSTER_CHECK(slot < slots) or MUSTER_CHECK(slot < slots, "slot ", slot, " of ", slots). Stays in Release builds.
-#define MUSTER_CHECK(expression, ...)                                                            \
-  (static_cast<bool>(expression)                                                                 \
-       ? void(0)                                                                                 \
+#define MUSTER_CHECK(expression, ...) \
+  (static_cast<bool>(expression)      \
+       ? void(0)                      \
        : ::muster::internal::CheckFailed(__FILE__, __LINE__, #expression, ::absl::StrCat(__VA_ARGS__)))

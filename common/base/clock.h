@@ -1,4 +1,5 @@
-// The seam to time. Everything that waits or stamps takes a Clock, so that tests use tests/support/fake_clock.h and never sleep.
+// The seam to time. Everything that waits or stamps takes a Clock, so that tests use tests/support/fake_clock.h and
+// never sleep.
 #pragma once
 
 #include <memory>

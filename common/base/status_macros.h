@@ -10,11 +10,11 @@
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_INNER(a, b)
 
 // MUSTER_RETURN_IF_ERROR(Open(path));
-#define MUSTER_RETURN_IF_ERROR(expression)                                     \
-  do {                                                                         \
-    if (::absl::Status muster_status = (expression); !muster_status.ok()) {    \
-      return muster_status;                                                    \
-    }                                                                          \
+#define MUSTER_RETURN_IF_ERROR(expression)                                  \
+  do {                                                                      \
+    if (::absl::Status muster_status = (expression); !muster_status.ok()) { \
+      return muster_status;                                                 \
+    }                                                                       \
   } while (false)
 
 // MUSTER_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
