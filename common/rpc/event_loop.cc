@@ -21,8 +21,10 @@ void EventLoop::Run() {
       continue;
     }
     if (stopping_) break;
-    const auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !tasks_.empty(); };
-    // A timer set from another thread posts an empty task to shorten this wait.
+    const auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || timers_changed_ || !tasks_.empty();
+    };
+    timers_changed_ = false;
     mutex_.AwaitWithTimeout(absl::Condition(&woken), UntilNextTimer());
   }
   thread_ = std::thread::id();
@@ -45,7 +47,7 @@ EventLoop::TimerId EventLoop::After(absl::Duration delay, Task task) {
   const absl::Duration due = clock_->SinceBoot() + std::max(delay, absl::ZeroDuration());
   timers_.emplace(std::make_pair(due, id), std::move(task));
   due_.emplace(id, due);
-  if (std::this_thread::get_id() != thread_) tasks_.push_back([] {});
+  timers_changed_ = true;
   return id;
 }
 

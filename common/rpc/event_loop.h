@@ -63,6 +63,7 @@ class ABSL_LOCKABLE EventLoop {
   std::map<std::pair<absl::Duration, TimerId>, Task> timers_ ABSL_GUARDED_BY(mutex_);  // by due time since boot
   std::map<TimerId, absl::Duration> due_ ABSL_GUARDED_BY(mutex_);
   TimerId next_timer_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool timers_changed_ ABSL_GUARDED_BY(mutex_) = false;  // the loop's wait may be too long
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread::id thread_ ABSL_GUARDED_BY(mutex_);
 };
