@@ -7,7 +7,8 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Not CMAKE_POSITION_INDEPENDENT_CODE: it gives programs -fPIE, which the shared precompiled header would not match.
+add_compile_options(-fPIC)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 # Assertions of a broken invariant (MUSTER_CHECK) are not asserts: they stay in Release.

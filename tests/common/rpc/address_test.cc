@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/rpc/http.h"
+#include "muster/v1/rendezvous.grpc.pb.h"
 
 namespace muster {
 namespace {
@@ -32,12 +33,14 @@ TEST(AddressTest, RefusesWhatIsNotHostAndPortNamingTheFlag) {
 }
 
 TEST(AddressTest, ASecondServerOnAPortIsRefusedNamingFlagAndPort) {
+  v1::RendezvousService::CallbackService service;
+  const auto add_service = [&](grpc::ServerBuilder& builder) { builder.RegisterService(&service); };
   int port = 0;
-  const auto first = StartServer({"127.0.0.1", 0}, "--listen", [](grpc::ServerBuilder&) {}, &port);
+  const auto first = StartServer({"127.0.0.1", 0}, "--listen", add_service, &port);
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_GT(port, 0);
   int again = 0;
-  const auto second = StartServer({"127.0.0.1", port}, "--listen", [](grpc::ServerBuilder&) {}, &again);
+  const auto second = StartServer({"127.0.0.1", port}, "--listen", add_service, &again);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(absl::StrContains(second.status().message(), absl::StrCat("--listen: port ", port))) << second.status();
   const auto http = HttpServer::Start({"127.0.0.1", port}, "--http", {});

@@ -7,7 +7,8 @@ namespace muster {
 namespace {
 
 TEST(GrpcStatusTest, DetailsSurviveTheWire) {
-  const absl::Status sent = ErrorWithInfo(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", "no job job-7", {{"job", "job-7"}});
+  const absl::Status sent =
+      ErrorWithInfo(absl::StatusCode::kNotFound, "JOB_NOT_FOUND", "no job job-7", {{"job", "job-7"}});
   const absl::Status received = FromGrpcStatus(ToGrpcStatus(sent));
   EXPECT_EQ(received.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(received.message(), "no job job-7");
