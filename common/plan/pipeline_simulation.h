@@ -1,0 +1,41 @@
+// How long a pipelined step takes and how much of it is waiting: the 1F1B schedule (PipeDream-Flush; Narayanan et al.,
+// SC21, section 2.2) run on paper. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace muster {
+
+struct PipelineOperation {
+  enum class Kind { kForward, kBackward };
+  Kind kind = Kind::kForward;
+  int64_t micro_batch = 0;
+};
+
+// What one stage does in one step, in order: min(m, p - stage - 1) forwards, then forward and backward in turn, then
+// the backwards that are left. REQUIRES: 0 <= stage < stages, micro_batches >= 1.
+std::vector<PipelineOperation> OneForwardOneBackward(int64_t stage, int64_t stages, int64_t micro_batches);
+
+// Seconds, or any one unit of time.
+struct StageTimes {
+  double forward = 0;   // of one micro-batch
+  double backward = 0;  // of one micro-batch
+};
+
+struct PipelineTiming {
+  double total = 0;            // from the first forward to the end of the last backward
+  double ideal = 0;            // the work of all stages, spread evenly over them without waiting
+  double bubble_of_ideal = 0;  // (total - ideal) / ideal
+  double bubble_of_total = 0;  // (total - ideal) / total
+};
+
+// `transfer` is what a micro-batch takes from one stage to the next, in both directions, beside the computation.
+PipelineTiming SimulatePipeline(const std::vector<StageTimes>& stages, int64_t micro_batches, double transfer = 0);
+
+// Closed forms for equal stages: (p - 1) / (m v) and (p - 1) / (m v + p - 1), v model chunks per stage (interleaved
+// schedule; 1 without it).
+double UniformBubbleOfIdeal(int64_t stages, int64_t micro_batches, int64_t chunks = 1);
+double UniformBubbleOfTotal(int64_t stages, int64_t micro_batches, int64_t chunks = 1);
+
+}  // namespace muster

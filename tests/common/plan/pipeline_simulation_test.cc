@@ -1,0 +1,76 @@
+#include "common/plan/pipeline_simulation.h"
+
+#include "common/plan/layout.h"
+#include "gtest/gtest.h"
+#include "tests/common/plan/planner_oracle.h"
+
+namespace muster {
+namespace {
+
+std::vector<StageTimes> EqualStages(int64_t stages) { return std::vector<StageTimes>(stages, StageTimes{1, 2}); }
+
+TEST(PipelineSimulationTest, GivesThePublishedTimesAndBubbles) {
+  const nlohmann::json table = PlannerOracle("pipeline_1f1b");
+  const double tolerance = table.at("tolerance");
+  for (const nlohmann::json& row : table.at("rows")) {
+    const int64_t stages = row.at("stages");
+    const int64_t micro_batches = row.at("micro_batches");
+    const PipelineTiming timing = SimulatePipeline(EqualStages(stages), micro_batches);
+    EXPECT_EQ(timing.total, row.at("total_time").get<double>());
+    EXPECT_NEAR(timing.bubble_of_total, row.at("bubble_of_total").get<double>(), tolerance);
+    EXPECT_NEAR(UniformBubbleOfTotal(stages, micro_batches), row.at("bubble_of_total").get<double>(), tolerance);
+  }
+}
+
+TEST(PipelineSimulationTest, EqualStagesFollowTheClosedForms) {
+  for (int64_t stages = 1; stages <= 6; ++stages) {
+    for (int64_t micro_batches = 1; micro_batches <= 12; ++micro_batches) {
+      const PipelineTiming timing = SimulatePipeline(EqualStages(stages), micro_batches);
+      EXPECT_NEAR(timing.bubble_of_ideal, UniformBubbleOfIdeal(stages, micro_batches), 1e-12);
+      EXPECT_NEAR(timing.bubble_of_total, UniformBubbleOfTotal(stages, micro_batches), 1e-12);
+    }
+  }
+  EXPECT_DOUBLE_EQ(UniformBubbleOfIdeal(4, 8, 2), UniformBubbleOfIdeal(4, 8) / 2);
+}
+
+TEST(PipelineSimulationTest, NoStageHoldsMoreThanItsMicroBatchesInFlight) {
+  for (int64_t stages = 1; stages <= 5; ++stages) {
+    for (int64_t micro_batches = 1; micro_batches <= 9; ++micro_batches) {
+      Layout layout;
+      layout.pipeline = stages;
+      layout.accumulation_steps = micro_batches;
+      for (int64_t stage = 0; stage < stages; ++stage) {
+        int64_t held = 0;
+        int64_t most = 0;
+        for (const PipelineOperation& operation : OneForwardOneBackward(stage, stages, micro_batches)) {
+          held += operation.kind == PipelineOperation::Kind::kForward ? 1 : -1;
+          most = std::max(most, held);
+        }
+        EXPECT_EQ(held, 0);
+        EXPECT_EQ(most, InFlightMicroBatches(layout, stage)) << stage << " of " << stages << ", m " << micro_batches;
+      }
+    }
+  }
+}
+
+TEST(PipelineSimulationTest, BackwardsComeInTheOrderOfTheMicroBatches) {
+  int64_t next_forward = 0;
+  int64_t next_backward = 0;
+  for (const PipelineOperation& operation : OneForwardOneBackward(1, 4, 6)) {
+    int64_t& next = operation.kind == PipelineOperation::Kind::kForward ? next_forward : next_backward;
+    EXPECT_EQ(operation.micro_batch, next++);
+  }
+  EXPECT_EQ(next_forward, 6);
+  EXPECT_EQ(next_backward, 6);
+}
+
+TEST(PipelineSimulationTest, TheSlowestStageSetsThePaceAndTransfersAddUp) {
+  const PipelineTiming uneven = SimulatePipeline({{1, 2}, {2, 4}}, 10);
+  // The second stage starts after one forward of the first and never waits again; the first ends one backward later.
+  EXPECT_EQ(uneven.total, 1 + 10 * 6 + 2);
+  const PipelineTiming with_transfers = SimulatePipeline({{1, 2}, {2, 4}}, 10, 0.5);
+  EXPECT_GT(with_transfers.total, uneven.total);
+}
+
+}  // namespace
+}  // namespace muster
