@@ -1,0 +1,110 @@
+"""Processes are killed at any moment; the job completes with the bits of an undisturbed run."""
+
+import os
+import signal
+import time
+import unittest
+
+import cluster
+
+STEPS = 120
+RECOVERY_SECONDS = 3.0  # on this size of model
+
+
+class RecoveryTest(unittest.TestCase):
+    """One cluster and one undisturbed run for all of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cluster.Cluster()
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close, failed=False)
+        cls.cluster.make_dataset()
+        calm = cls.cluster.submit(cls.spec("calm"))
+        cls.calm = cls.cluster.wait_for_state(calm, "COMPLETED")
+        cls.calm_tensors = cls.cluster.checkpoint_tensors(calm)
+
+    @staticmethod
+    def spec(name):
+        return cluster.tiny_job(name, steps=STEPS)
+
+    def pids(self, job):
+        return [int(rank["pid"]) for rank in self.cluster.job(job)["ranks"]]
+
+    def assert_same_as_calm(self, job):
+        done = self.cluster.wait_for_state(job, "COMPLETED")
+        self.assertEqual(done["progress"]["loss"], self.calm["progress"]["loss"])
+        self.assertEqual(done["progress"]["validations"], self.calm["progress"]["validations"])
+        tensors = self.cluster.checkpoint_tensors(job)
+        self.assertEqual(sorted(tensors), sorted(self.calm_tensors))
+        for name, data in tensors.items():
+            self.assertEqual(data, self.calm_tensors[name], f"{name} differs from the undisturbed run's")
+        return done
+
+    def test_two_runs_are_bit_identical(self):
+        again = self.cluster.submit(self.spec("again"))
+        done = self.assert_same_as_calm(again)
+        self.assertEqual(int(done["attempt"]), 1)
+
+    def test_killed_rank_is_replaced_within_seconds(self):
+        job = self.cluster.submit(self.spec("killed"))
+        self.cluster.wait_for_step(job, 35)
+        old = self.pids(job)
+        begin = time.monotonic()
+        os.kill(old[2], signal.SIGKILL)
+
+        def training_again():
+            now = self.cluster.job(job)
+            return int(now["attempt"]) == 2 and now["state"] == "RUNNING" and any(int(rank["step"]) > 0 for rank in now["ranks"])
+
+        cluster.wait_until(training_again, "attempt 2 trains", 20)
+        seconds = time.monotonic() - begin
+        self.assertEqual([pid for pid in old if cluster.is_alive(pid)], [], "ranks of the old attempt still live")
+        done = self.assert_same_as_calm(job)
+        print(f"a rank killed at step 35 or later: training again after {seconds:.2f} s; the coordinator measured "
+              f"{done['last_recovery']}")
+        self.assertLess(seconds, RECOVERY_SECONDS)
+        self.assertEqual(int(done["attempt"]), 2)
+        self.assertEqual(int(done["restarts"]), 1)
+
+    def test_killed_coordinator_disturbs_nothing(self):
+        job = self.cluster.submit(self.spec("headless"))
+        self.cluster.wait_for_step(job, 25)
+        before = self.pids(job)
+        self.cluster.coordinator.kill()
+        self.assertTrue(all(cluster.is_alive(pid) for pid in before))
+        self.cluster.start_coordinator()
+        self.cluster.wait_for_workers(1)
+        self.assertEqual(self.pids(job), before)
+        done = self.assert_same_as_calm(job)
+        self.assertEqual(int(done["attempt"]), 1)
+        self.assertEqual(int(done["restarts"]), 0)
+
+    def test_stopped_worker_leaves_a_checkpoint_to_resume_from(self):
+        job = self.cluster.submit(self.spec("stopped"))
+        stopped_at = int(self.cluster.wait_for_step(job, 33)["progress"]["step"])
+        old = self.pids(job)
+        self.assertEqual(self.cluster.workers["worker-0"].terminate(), 0)
+        self.assertEqual([pid for pid in old if cluster.is_alive(pid)], [])
+        self.cluster.start_worker("worker-0")
+        done = self.assert_same_as_calm(job)
+        self.assertEqual(int(done["attempt"]), 2)
+        resumed = [event for event in self.events(job) if "RESUM" in event or "resum" in event]
+        print(f"stopped at step {stopped_at} or later; {resumed[:1]}")
+
+    def test_killed_worker_takes_its_ranks_with_it(self):
+        job = self.cluster.submit(self.spec("orphaned"))
+        self.cluster.wait_for_step(job, 25)
+        old = self.pids(job)
+        self.cluster.workers["worker-0"].kill()
+        cluster.wait_until(lambda: not any(cluster.is_alive(pid) for pid in old), "ranks die with their agent", 10)
+        self.cluster.start_worker("worker-0")
+        done = self.assert_same_as_calm(job)
+        self.assertEqual(int(done["attempt"]), 2)
+
+    def events(self, job):
+        return self.cluster.succeed("describe", "job", job, "--events").stdout.splitlines()
+
+
+if __name__ == "__main__":
+    unittest.main()
