@@ -78,7 +78,8 @@ class PrefetchingLoader {
   PrefetchingLoader& operator=(const PrefetchingLoader&) = delete;
 
   // The next step; gives the memory of the one before back to the thread. Blocks until it is there.
-  // The first error of the source, naming the step, again and again; OUT_OF_RANGE from end_step on.
+  // The first error of the source, naming the step, once the steps read before it are taken, and from then on;
+  // OUT_OF_RANGE from end_step on.
   absl::StatusOr<StepBatch> Next();
 
  private:

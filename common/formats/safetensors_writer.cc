@@ -1,0 +1,61 @@
+// The writing half of safetensors.h.
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/file_writer.h"
+#include "common/base/status_macros.h"
+#include "common/formats/safetensors.h"
+#include "nlohmann/json.hpp"
+
+namespace muster {
+namespace {
+
+constexpr size_t kHeaderAlignment = 8;  // the data begins on a multiple, as the reference writer does
+
+absl::Span<const std::byte> AsBytes(const void* data, size_t bytes) {
+  return {static_cast<const std::byte*>(data), bytes};
+}
+
+absl::StatusOr<std::string> MakeHeader(absl::Span<const TensorToWrite> tensors,
+                                       const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::set<std::string> names;
+  int64_t begin = 0;
+  for (const TensorToWrite& tensor : tensors) {
+    if (tensor.name == "__metadata__" || !names.insert(tensor.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor name \"", tensor.name, "\" is reserved or given twice"));
+    }
+    MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, StoredBytes(tensor.type, tensor.dims));
+    header[tensor.name] = {{"dtype", std::string(StoredTypeName(tensor.type))},
+                           {"shape", tensor.dims},
+                           {"data_offsets", {begin, begin + bytes}}};
+    begin += bytes;
+  }
+  std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  text.append((kHeaderAlignment - text.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
+  if (static_cast<int64_t>(text.size()) > kSafetensorsHeaderLimitBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the header of ", tensors.size(), " tensors has ", text.size(),
+                                                   " bytes, over the limit of ", kSafetensorsHeaderLimitBytes));
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span<const TensorToWrite> tensors,
+                                             const std::map<std::string, std::string>& metadata) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors, metadata));
+  MUSTER_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
+  const uint64_t header_bytes = header.size();
+  MUSTER_RETURN_IF_ERROR(writer.Append(AsBytes(&header_bytes, sizeof(header_bytes))));
+  MUSTER_RETURN_IF_ERROR(writer.Append(AsBytes(header.data(), header.size())));
+  for (const TensorToWrite& tensor : tensors) {
+    MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, StoredBytes(tensor.type, tensor.dims));
+    MUSTER_RETURN_IF_ERROR(writer.Append(AsBytes(tensor.data, static_cast<size_t>(bytes))));
+  }
+  MUSTER_RETURN_IF_ERROR(writer.Finish());
+  return WrittenFile{writer.bytes(), writer.crc32()};
+}
+
+}  // namespace muster

@@ -1,0 +1,98 @@
+#include "worker/checkpoint/checkpoint_directory.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/base/file.h"
+#include "common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+std::string StepName(int64_t step) { return absl::StrCat("step-", step); }
+
+// The number of "PREFIX<digits>", or -1. Only the spelling that the writer uses: no sign, no leading zero.
+int64_t NumberAfter(absl::string_view name, absl::string_view prefix) {
+  int64_t number = -1;
+  if (!absl::ConsumePrefix(&name, prefix) || !absl::SimpleAtoi(name, &number)) return -1;
+  return number >= 0 && absl::StrCat(number) == name ? number : -1;
+}
+
+std::string ProbePath(const std::string& root, int64_t attempt) {
+  return absl::StrCat(AttemptDirectory(root, attempt), "/shared-directory-probe");
+}
+
+}  // namespace
+
+std::string AttemptDirectory(const std::string& root, int64_t attempt) {
+  return absl::StrCat(root, "/attempt-", attempt);
+}
+
+std::string CheckpointDirectory(const std::string& root, const CheckpointId& id) {
+  return absl::StrCat(AttemptDirectory(root, id.attempt), "/", StepName(id.step));
+}
+
+std::string UnfinishedCheckpointDirectory(const std::string& root, const CheckpointId& id) {
+  return CheckpointDirectory(root, id) + ".tmp";
+}
+
+std::string ShardFileName(int64_t rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
+
+absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& root) {
+  std::vector<CheckpointId> found;
+  if (!PathExists(root)) return found;
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> attempts, ListDirectory(root));
+  for (const std::string& attempt_name : attempts) {
+    const int64_t attempt = NumberAfter(attempt_name, "attempt-");
+    if (attempt < 0) continue;
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> steps, ListDirectory(AttemptDirectory(root, attempt)));
+    for (const std::string& step_name : steps) {
+      const CheckpointId id{attempt, NumberAfter(step_name, "step-")};
+      if (id.step < 0) continue;
+      if (PathExists(absl::StrCat(CheckpointDirectory(root, id), "/", kManifestFileName))) found.push_back(id);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+absl::Status DeleteCheckpoint(const std::string& root, const CheckpointId& id) {
+  const std::string directory = CheckpointDirectory(root, id);
+  const std::string condemned = directory + ".deleting";
+  MUSTER_RETURN_IF_ERROR(RemoveTree(condemned, root));  // from a deletion that was cut short
+  MUSTER_RETURN_IF_ERROR(RenameDurably(directory, condemned));
+  return RemoveTree(condemned, root);
+}
+
+std::vector<CheckpointId> CheckpointsToDelete(std::vector<CheckpointId> complete, int64_t keep,
+                                              const CheckpointId& last_good) {
+  std::sort(complete.begin(), complete.end());
+  const size_t kept = std::min(complete.size(), static_cast<size_t>(std::max<int64_t>(1, keep)));
+  complete.resize(complete.size() - kept);
+  complete.erase(std::remove(complete.begin(), complete.end(), last_good), complete.end());
+  return complete;
+}
+
+absl::Status WriteProbe(const std::string& root, int64_t attempt, const std::string& nonce) {
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(AttemptDirectory(root, attempt)));
+  return WriteFileDurably(ProbePath(root, attempt), nonce);
+}
+
+absl::Status CheckProbe(const std::string& root, int64_t attempt, const std::string& nonce) {
+  const std::string path = ProbePath(root, attempt);
+  const absl::StatusOr<std::string> found = ReadFile(path);
+  if (found.ok() && *found == nonce) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("checkpoint.directory is not shared by all workers: what rank 0 wrote to ", path, " is not there (",
+                   found.ok() ? std::string("another content") : std::string(found.status().message()),
+                   "); mount one file system at the same path on every worker"));
+}
+
+absl::Status RemoveProbe(const std::string& root, int64_t attempt) {
+  return RemoveTree(ProbePath(root, attempt), root);
+}
+
+}  // namespace muster
