@@ -89,6 +89,8 @@ const std::vector<MetricInfo>& Catalog() {
        "muster-worker",
        {"job_id", "rank"},
        "Tokens that the rank's stage processed. Ranks of one replica process the same tokens."},
+      {"muster_worker_devices", kGauge, "devices", "muster-worker", {"state"}, "Devices by state: free, busy, unhealthy."},
+      {"muster_build_info", kGauge, "", "muster-worker", {"version"}, "1, with the program's version as a label."},
       {"muster_jobs", kGauge, "jobs", "musterd", {"state"}, "Jobs by state."},
       {"muster_workers", kGauge, "workers", "musterd", {"state"}, "Workers by state."},
   };
