@@ -31,13 +31,20 @@ int64_t MostLiveBytes(const std::vector<ArenaRequest>& requests) {
   return most;
 }
 
-// The lowest offset at which `bytes` fit between the occupied [begin, end) ranges.
-int64_t LowestGap(std::vector<std::pair<int64_t, int64_t>> occupied, int64_t bytes) {
-  std::sort(occupied.begin(), occupied.end());
+// A request that has its place. Kept sorted by offset.
+struct Placed {
   int64_t offset = 0;
-  for (const auto& range : occupied) {
-    if (range.first - offset >= bytes) break;
-    offset = std::max(offset, range.second);
+  int64_t end = 0;
+  Lifetime lifetime;
+};
+
+// The lowest offset that is free for the whole lifetime of `request`.
+int64_t LowestFreeOffset(const std::vector<Placed>& by_offset, const ArenaRequest& request) {
+  int64_t offset = 0;
+  for (const Placed& placed : by_offset) {
+    if (!Overlap(placed.lifetime, request.lifetime)) continue;
+    if (placed.offset - offset >= request.bytes) break;
+    offset = std::max(offset, placed.end);
   }
   return offset;
 }
@@ -53,17 +60,16 @@ ArenaPlan PlaceGreedyBySize(const std::vector<ArenaRequest>& requests) {
   ArenaPlan plan;
   plan.offsets.assign(requests.size(), 0);
   plan.lower_bound_bytes = MostLiveBytes(requests);
-  for (size_t placed = 0; placed < largest_first.size(); ++placed) {
-    const size_t index = largest_first[placed];
-    std::vector<std::pair<int64_t, int64_t>> occupied;
-    for (size_t earlier = 0; earlier < placed; ++earlier) {
-      const size_t other = largest_first[earlier];
-      if (Overlap(requests[other].lifetime, requests[index].lifetime)) {
-        occupied.emplace_back(plan.offsets[other], plan.offsets[other] + requests[other].bytes);
-      }
-    }
-    plan.offsets[index] = LowestGap(std::move(occupied), requests[index].bytes);
-    plan.bytes = std::max(plan.bytes, plan.offsets[index] + requests[index].bytes);
+  std::vector<Placed> by_offset;
+  by_offset.reserve(requests.size());
+  for (size_t index : largest_first) {
+    const ArenaRequest& request = requests[index];
+    const int64_t offset = LowestFreeOffset(by_offset, request);
+    const auto behind = std::upper_bound(by_offset.begin(), by_offset.end(), offset,
+                                         [](int64_t value, const Placed& placed) { return value < placed.offset; });
+    by_offset.insert(behind, {offset, offset + request.bytes, request.lifetime});
+    plan.offsets[index] = offset;
+    plan.bytes = std::max(plan.bytes, offset + request.bytes);
   }
   return plan;
 }

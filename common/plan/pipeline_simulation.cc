@@ -93,8 +93,14 @@ std::vector<PipelineOperation> OneForwardOneBackward(int64_t stage, int64_t stag
 
 PipelineTiming SimulatePipeline(const std::vector<StageTimes>& stages, int64_t micro_batches, double transfer) {
   MUSTER_CHECK(!stages.empty());
+  const int64_t simulated = std::min(micro_batches, kSimulatedMicroBatches);
   PipelineTiming timing;
-  timing.total = Simulation(stages, micro_batches, transfer).Run();
+  timing.total = Simulation(stages, simulated, transfer).Run();
+  if (simulated < micro_batches) {
+    const double half = Simulation(stages, simulated / 2, transfer).Run();
+    const double pace = (timing.total - half) / static_cast<double>(simulated - simulated / 2);
+    timing.total += pace * static_cast<double>(micro_batches - simulated);
+  }
   for (const StageTimes& stage : stages) {
     timing.ideal += static_cast<double>(micro_batches) * (stage.forward + stage.backward);
   }

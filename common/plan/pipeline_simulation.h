@@ -30,6 +30,10 @@ struct PipelineTiming {
   double bubble_of_total = 0;  // (total - ideal) / total
 };
 
+// Micro-batches that are simulated one by one; a longer step goes on at the pace of their second half, when the
+// pipeline has long been full.
+inline constexpr int64_t kSimulatedMicroBatches = 2048;
+
 // `transfer` is what a micro-batch takes from one stage to the next, in both directions, beside the computation.
 PipelineTiming SimulatePipeline(const std::vector<StageTimes>& stages, int64_t micro_batches, double transfer = 0);
 

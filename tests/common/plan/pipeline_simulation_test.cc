@@ -30,6 +30,8 @@ TEST(PipelineSimulationTest, EqualStagesFollowTheClosedForms) {
       EXPECT_NEAR(timing.bubble_of_total, UniformBubbleOfTotal(stages, micro_batches), 1e-12);
     }
   }
+  const int64_t long_step = 100 * kSimulatedMicroBatches;
+  EXPECT_NEAR(SimulatePipeline(EqualStages(4), long_step).bubble_of_ideal, UniformBubbleOfIdeal(4, long_step), 1e-12);
   EXPECT_DOUBLE_EQ(UniformBubbleOfIdeal(4, 8, 2), UniformBubbleOfIdeal(4, 8) / 2);
 }
 

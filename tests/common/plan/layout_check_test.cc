@@ -1,0 +1,157 @@
+#include "common/plan/layout_check.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+// GPT-2 124m as 2 replicas x 2 stages.
+LayoutRequest Good() {
+  LayoutRequest request;
+  ModelShape& shape = request.shape;
+  shape.layers = 12;
+  shape.hidden = 768;
+  shape.heads = shape.kv_heads = 12;
+  shape.ffn = 3072;
+  shape.vocab = 50257;
+  shape.context = 1024;
+  request.layout.data = 2;
+  request.layout.pipeline = 2;
+  request.layout.micro_batch = 8;
+  request.layout.sequence_length = 1024;
+  request.ranks = 4;
+  request.global_batch = 256;
+  return request;
+}
+
+// The only problem of `request`.
+Problem OnlyProblem(const LayoutRequest& request) {
+  const std::vector<Problem> problems = CheckLayout(request);
+  EXPECT_EQ(problems.size(), 1u);
+  return problems.empty() ? Problem() : problems[0];
+}
+
+TEST(LayoutCheckTest, AGoodLayoutHasNoProblems) { EXPECT_THAT(CheckLayout(Good()), testing::IsEmpty()); }
+
+TEST(LayoutCheckTest, HeadsMustDivideHidden) {
+  LayoutRequest request = Good();
+  request.shape.heads = request.shape.kv_heads = 10;
+  const Problem problem = OnlyProblem(request);
+  EXPECT_EQ(problem.code, "HEADS_DO_NOT_DIVIDE_HIDDEN");
+  EXPECT_EQ(problem.field, "model.heads");
+  EXPECT_EQ(problem.message, "10 heads do not divide hidden 768");
+  EXPECT_THAT(problem.suggestion, HasSubstr("8, 12"));
+}
+
+TEST(LayoutCheckTest, LayoutMustEqualTheRanksAndConsistentOnesAreNamed) {
+  LayoutRequest request = Good();
+  request.layout.data = 4;
+  request.layout.pipeline = 4;
+  request.ranks = 8;
+  const Problem problem = OnlyProblem(request);
+  EXPECT_EQ(problem.code, "LAYOUT_NOT_EQUAL_TO_RANKS");
+  EXPECT_EQ(problem.field, "parallelism");
+  EXPECT_EQ(problem.message, "data 4 x tensor 1 x pipeline 4 = 16 ranks, resources.ranks is 8");
+  EXPECT_EQ(problem.suggestion,
+            "consistent with 8: data 4 x tensor 1 x pipeline 2, data 2 x tensor 1 x pipeline 4, data 8 x tensor 1 x "
+            "pipeline 1");
+}
+
+TEST(LayoutCheckTest, ReplicasLeftToBeChosenNeedADivisibleNumberOfRanks) {
+  LayoutRequest request = Good();
+  request.layout.data = 0;
+  EXPECT_THAT(CheckLayout(request), testing::IsEmpty());
+  request.ranks = 5;
+  EXPECT_EQ(OnlyProblem(request).message, "resources.ranks is 5, not a multiple of tensor 1 x pipeline 2");
+}
+
+TEST(LayoutCheckTest, GlobalBatchMustDivideOverReplicas) {
+  LayoutRequest request = Good();
+  request.global_batch = 255;
+  const Problem problem = OnlyProblem(request);
+  EXPECT_EQ(problem.code, "GLOBAL_BATCH_NOT_DIVISIBLE");
+  EXPECT_EQ(problem.field, "training.global_batch");
+  EXPECT_THAT(problem.suggestion, HasSubstr("254, 256"));
+}
+
+TEST(LayoutCheckTest, MicroBatchMustDivideThePerReplicaBatchAndDivisorsAreNamed) {
+  LayoutRequest request = Good();
+  request.layout.micro_batch = 12;
+  request.global_batch = 128;
+  const Problem problem = OnlyProblem(request);
+  EXPECT_EQ(problem.code, "MICRO_BATCH_NOT_A_DIVISOR");
+  EXPECT_EQ(problem.field, "training.micro_batch");
+  EXPECT_THAT(problem.message, HasSubstr("12 does not divide the per-replica batch of 64"));
+  EXPECT_EQ(problem.suggestion, "divisors: 1, 2, 4, 8, 16, 32, 64");
+  request.layout.micro_batch = 0;
+  EXPECT_THAT(CheckLayout(request), testing::IsEmpty());
+}
+
+TEST(LayoutCheckTest, StagesAreAtMostTheUnits) {
+  LayoutRequest request = Good();
+  request.shape.layers = 2;
+  request.layout.data = 1;
+  request.layout.pipeline = request.ranks = 7;
+  EXPECT_EQ(OnlyProblem(request).code, "MORE_STAGES_THAN_UNITS");
+  request.layout.pipeline = request.ranks = 6;
+  EXPECT_THAT(CheckLayout(request), testing::IsEmpty());
+}
+
+TEST(LayoutCheckTest, SequencesAreAtMostTheContext) {
+  LayoutRequest request = Good();
+  request.layout.sequence_length = 1025;
+  EXPECT_EQ(OnlyProblem(request).code, "SEQUENCE_LONGER_THAN_CONTEXT");
+}
+
+TEST(LayoutCheckTest, WhatIsNotTrainedYetIsRefusedByName) {
+  LayoutRequest request = Good();
+  request.shape.family = ModelFamily::kLlama;
+  request.layout.precision = Precision::kFp16;
+  request.layout.recompute = Recompute::kFull;
+  request.layout.tensor = 2;
+  request.layout.pipeline = 1;
+  request.layout.optimizer_sharding = true;
+  std::vector<std::string> fields;
+  for (const Problem& problem : CheckLayout(request)) {
+    EXPECT_EQ(problem.code, "NOT_SUPPORTED_YET");
+    EXPECT_THAT(problem.message, HasSubstr("not supported yet by this version"));
+    fields.push_back(problem.field);
+  }
+  EXPECT_THAT(fields, testing::ElementsAre("model.family", "training.precision", "training.recompute",
+                                           "parallelism.tensor", "parallelism.optimizer_sharding"));
+}
+
+TEST(LayoutCheckTest, SizesOutOfRangeAreNamedAndNothingIsDividedByThem) {
+  LayoutRequest request = Good();
+  request.shape.heads = 0;
+  request.layout.tensor = 0;
+  request.ranks = -1;
+  std::vector<std::string> fields;
+  for (const Problem& problem : CheckLayout(request)) fields.push_back(problem.field);
+  EXPECT_THAT(fields, testing::ElementsAre("model.heads", "parallelism.tensor", "resources.ranks"));
+}
+
+TEST(LayoutCheckTest, CutsMustMakeTheStagesInOrder) {
+  std::vector<Problem> problems;
+  const std::vector<UnitRange> stages = StagesFromCuts(Good().shape, 3, {4, 9}, &problems);
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_EQ(stages[1].first, 4);
+  EXPECT_EQ(stages[2].last, 26);
+  EXPECT_THAT(problems, testing::IsEmpty());
+  for (const std::vector<int64_t>& bad : std::vector<std::vector<int64_t>>{{4}, {9, 4}, {4, 26}, {0, 4}, {4, 4}}) {
+    problems.clear();
+    EXPECT_THAT(StagesFromCuts(Good().shape, 3, bad, &problems), testing::IsEmpty());
+    EXPECT_EQ(problems.size(), 1u);
+  }
+}
+
+TEST(LayoutCheckTest, DivisorsAscend) {
+  EXPECT_THAT(Divisors(1), testing::ElementsAre(1));
+  EXPECT_THAT(Divisors(36), testing::ElementsAre(1, 2, 3, 4, 6, 9, 12, 18, 36));
+}
+
+}  // namespace
+}  // namespace muster
