@@ -1,5 +1,6 @@
-// The tensor ledger: every byte that one rank of one layout allocates, listed before anything runs. The planner sums it, the
-// arena places it, and the engine binds its tensors to the offsets that the arena gave. There is no second list.
+// The tensor ledger: every byte that one rank of one layout allocates, listed before anything runs. The planner sums
+// it, the arena places it, and the engine binds its tensors to the offsets that the arena gave. There is no second
+// list.
 //
 // Plain data, no I/O, thread-compatible. The same inputs give the same ledger on every machine.
 #pragma once
@@ -28,8 +29,8 @@ const char* MemoryCategoryName(MemoryCategory category);  // "optimizer_state"
 
 enum class MemorySpace { kDevice, kPinned, kHost };
 
-// A rank's step as a line of ticks: forward of each of its units, backward of each in reverse, then the reduction of gradients, then
-// the optimizer. Closed interval.
+// A rank's step as a line of ticks: forward of each of its units, backward of each in reverse, then the reduction of
+// gradients, then the optimizer. Closed interval.
 struct Lifetime {
   int64_t first_tick = 0;
   int64_t last_tick = 0;
@@ -48,12 +49,26 @@ struct LedgerEntry {
 
 inline constexpr int64_t kArenaAlignment = 256;  // bytes; cuBLASLt and TMA want 16 to 128, a cache line is 64
 
+// Whole steps of token batches in memory: one computes while the next is read.
+inline constexpr int64_t kPrefetchedSteps = 2;
+
+// A tied token embedding has two gradient accumulators, the embedding's "gradient/embedding.token.weight" and the
+// head's, which are added once per step. On a pipeline of several stages each end also receives the other's
+// accumulator.
+inline constexpr char kTiedParameter[] = "embedding.token.weight";
+inline constexpr char kTiedHeadGradient[] = "gradient/embedding.token.weight@head";
+inline constexpr char kTiedPeerGradient[] = "communication/tied_gradient";
+
 struct Ledger {
   std::vector<LedgerEntry> entries;
   int64_t ticks = 0;
 
   int64_t bytes(MemoryCategory category) const;
 };
+
+// The parameters whose values a stage holds, in the order of the model: its units' own and, for a tied head, the token
+// embedding.
+std::vector<ParameterInfo> StageParameters(const ModelShape& shape, UnitRange units);
 
 // The ledger of `rank`, whose stage runs `units` of the model.
 // REQUIRES: shape and layout pass their checks; units within the model.

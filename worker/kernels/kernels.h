@@ -66,8 +66,7 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
                        const Tensor& mean, const Tensor& rstd, const Tensor& d_x, bool add_to_d_x,
                        const Tensor& d_weight, const Tensor& d_bias, bool accumulate, const Tensor& partials);
 
-// Column sums run over this many fixed blocks of rows, whose partial sums are then added in order.
-inline constexpr int64_t kColumnPartitions = 16;
+using muster::kColumnPartitions;
 
 // ---- elementwise
 // ------------------------------------------------------------------------------------------------------------
