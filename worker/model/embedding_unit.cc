@@ -1,0 +1,40 @@
+#include "worker/model/embedding_unit.h"
+
+#include "worker/kernels/kernels.h"
+#include "worker/model/unit_binder.h"
+
+namespace muster {
+namespace {
+
+class EmbeddingUnit : public ModelUnit {
+ public:
+  EmbeddingUnit(const UnitContext& context, const Unit& unit)
+      : kernels_(context.kernels), sequence_length_(context.sequence_length) {
+    const UnitBinder binder(context, unit);
+    token_ = binder.BindWeight("token.weight");
+    position_ = binder.BindWeight("position.weight");
+  }
+
+  void Forward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& output) override {
+    kernels::EmbeddingForward(kernels_, batch.tokens, token_.value, position_.value, sequence_length_, output);
+  }
+
+  void Backward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& gradient) override {
+    kernels::EmbeddingBackward(kernels_, batch.tokens, gradient, sequence_length_, token_.gradient, position_.gradient,
+                               batch.accumulate);
+  }
+
+ private:
+  KernelContext& kernels_;
+  const int64_t sequence_length_;
+  Weight token_;     // (V, h)
+  Weight position_;  // (context, h)
+};
+
+}  // namespace
+
+std::unique_ptr<ModelUnit> MakeEmbeddingUnit(const UnitContext& context, const Unit& unit) {
+  return std::make_unique<EmbeddingUnit>(context, unit);
+}
+
+}  // namespace muster
