@@ -39,7 +39,7 @@ struct TrainingOptions {
 // Validation runs with the weights as they are after a step. The same windows each time, shared by the replicas.
 struct ValidationOptions {
   int64_t every_steps = 0;         // 0: never
-  int64_t windows = 0;             // samples of each validation, 0: all of the source
+  int64_t windows = 0;             // samples of each validation; at least 1 where validation runs at all
   bool before_first_step = false;  // also the loss of the initial (or resumed) weights
 };
 

@@ -32,8 +32,10 @@ struct TrainerParts {
   // whose agent may be gone.
   std::function<absl::Status()> before_optimizer_step;
 
-  // Fills `values` (all elements, row-major) of one logical parameter. Empty: initial_weights.h, from training.seed.
-  std::function<absl::Status(const ParameterInfo& parameter, absl::Span<float> values)> initial_weights;
+  // Fills `values` with elements first_element, first_element + 1, ... (row-major) of one logical parameter; a pure
+  // function. Empty: those of initial_weights.h, from training.seed.
+  std::function<absl::Status(const ParameterInfo& parameter, int64_t first_element, absl::Span<float> values)>
+      initial_weights;
 };
 
 enum class TrainingOutcome {
@@ -59,7 +61,8 @@ class Trainer {
   // checkpoint.
   virtual void RequestStop() = 0;
 
-  // The fp32 weights of this rank's stage: master weights in bf16. REQUIRES: Run is not running.
+  // The fp32 weights of this rank's stage (the master weights in bf16), copied to the host one tensor at a time. For
+  // tests and tools. REQUIRES: Run is not running.
   virtual absl::Status ForEachWeight(
       const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const = 0;
 };
