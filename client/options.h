@@ -1,0 +1,102 @@
+// What the user asked for, one struct a verb. Filled by command_line, read by the verbs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster {
+
+enum class OutputFormat { kTable, kJson, kYaml };
+
+struct GlobalOptions {
+  // HOST:PORT of musterd. --coordinator, else MUSTER_COORDINATOR, else this.
+  std::string coordinator = "127.0.0.1:7070";
+  OutputFormat output = OutputFormat::kTable;
+  // How long one call may take, and how long a lost connection is tried again while watching.
+  double timeout_seconds = 30;
+  // Colours: only on a terminal, and not when NO_COLOR is set.
+  bool no_color = false;
+};
+
+struct SubmitOptions {
+  std::string file;
+  bool validate_only = false;
+  bool wait = false;   // until the job has ended
+  bool watch = false;  // the same, showing progress
+  // With wait or watch: how long at the most; 0: for ever.
+  double wait_timeout_seconds = 0;
+  // Makes a repeated submit return the first one's job. Empty: a new one is made.
+  std::string request_id;
+};
+
+struct GetOptions {
+  enum class Kind { kJobs, kJob, kWorkers };
+  Kind kind = Kind::kJobs;
+  std::string job;                  // for kJob
+  std::vector<std::string> states;  // for kJobs; empty: all
+};
+
+struct DescribeOptions {
+  std::string job;
+  bool events = false;  // every event, not only the newest
+};
+
+struct WatchOptions {
+  std::string job;
+  double wait_timeout_seconds = 0;
+};
+
+struct LogsOptions {
+  std::string job;
+  std::vector<int64_t> ranks;  // empty: all
+  bool follow = false;
+  int64_t attempt = 0;     // 0: the current or last
+  int64_t tail_lines = 0;  // 0: all that is kept
+};
+
+// cancel, pause, resume
+struct JobControlOptions {
+  enum class Action { kCancel, kPause, kResume };
+  Action action = Action::kCancel;
+  std::string job;
+  std::string reason;
+};
+
+// cordon, uncordon
+struct WorkerControlOptions {
+  bool cordon = true;
+  std::string worker;
+  std::string reason;
+};
+
+struct PlanOptions {
+  std::string file;
+};
+
+struct DataTokenizeOptions {
+  std::string tokenizer = "bytes";
+  std::vector<std::string> inputs;
+  std::string output_prefix;
+  // Ends a document inside a file; empty: each file is one document.
+  std::string document_separator;
+  // The last share of the text becomes PREFIX-val, the rest PREFIX-train; 0: one dataset, PREFIX.
+  double validation_fraction = 0;
+};
+
+struct DataEntropyOptions {
+  std::string train_prefix;
+  std::string held_out_prefix;
+};
+
+using VerbOptions =
+    std::variant<SubmitOptions, GetOptions, DescribeOptions, WatchOptions, LogsOptions, JobControlOptions,
+                 WorkerControlOptions, PlanOptions, DataTokenizeOptions, DataEntropyOptions>;
+
+struct Invocation {
+  GlobalOptions global;
+  VerbOptions verb;
+};
+
+}  // namespace muster

@@ -1,0 +1,71 @@
+// muster data tokenize | entropy
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/output.h"
+#include "client/verbs.h"
+#include "common/base/status_macros.h"
+#include "common/formats/byte_tokenizer.h"
+#include "common/formats/ngram_entropy.h"
+#include "common/formats/tokenize_files.h"
+#include "nlohmann/json.hpp"
+
+namespace muster {
+namespace {
+
+// These results are no resources of the API; their JSON is made here.
+void Print(const GlobalOptions& options, const nlohmann::ordered_json& json, const std::string& table) {
+  switch (options.output) {
+    case OutputFormat::kTable:
+      std::fputs(table.c_str(), stdout);
+      break;
+    case OutputFormat::kJson:
+      std::printf("%s\n", json.dump(1).c_str());
+      break;
+    case OutputFormat::kYaml:
+      std::fputs(JsonToYaml(json).c_str(), stdout);
+      break;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> RunVerb(Session& session, const DataTokenizeOptions& options) {
+  if (options.tokenizer != "bytes") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tokenizer: \"", options.tokenizer, "\" is not supported by this version; there is bytes"));
+  }
+  TokenizeOptions tokenize;
+  tokenize.document_separator = options.document_separator;
+  tokenize.validation_fraction = options.validation_fraction;
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<TokenizedDataset> datasets,
+                          TokenizeFiles(options.inputs, ByteTokenizer(), options.output_prefix, tokenize));
+  nlohmann::ordered_json json = {{"datasets", nlohmann::ordered_json::array()}};
+  std::string text;
+  for (const TokenizedDataset& dataset : datasets) {
+    json["datasets"].push_back(
+        {{"prefix", dataset.prefix}, {"tokens", dataset.tokens}, {"documents", dataset.documents}});
+    absl::StrAppend(&text, dataset.prefix, ".bin and .idx: ", FormatCount(dataset.tokens), " tokens, ",
+                    FormatCount(dataset.documents), dataset.documents == 1 ? " document\n" : " documents\n");
+  }
+  Print(session.options(), json, text);
+  return ExitCode::kOk;
+}
+
+absl::StatusOr<ExitCode> RunVerb(Session& session, const DataEntropyOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const IndexedDataset train, IndexedDataset::Open(options.train_prefix));
+  MUSTER_ASSIGN_OR_RETURN(const IndexedDataset held_out, IndexedDataset::Open(options.held_out_prefix));
+  MUSTER_ASSIGN_OR_RETURN(const NgramEntropy entropy, ScoreNgrams(train, held_out));
+  const nlohmann::ordered_json json = {{"unigram_nats", entropy.unigram_nats},
+                                       {"bigram_nats", entropy.bigram_nats},
+                                       {"train_tokens", entropy.train_tokens},
+                                       {"held_out_tokens", entropy.held_out_tokens}};
+  Print(session.options(), json,
+        absl::StrFormat("unigram %.4f  bigram %.4f nats per token (counts of %s tokens, scored on %s)\n",
+                        entropy.unigram_nats, entropy.bigram_nats, FormatCount(entropy.train_tokens),
+                        FormatCount(entropy.held_out_tokens)));
+  return ExitCode::kOk;
+}
+
+}  // namespace muster
