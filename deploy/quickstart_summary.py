@@ -21,7 +21,7 @@ def main():
         entropy = json.load(file)
     progress = job["progress"]
     first, last = progress["first_validation_loss"], progress["validation_loss"]
-    unigram, bigram = entropy["unigram"], entropy["bigram"]
+    unigram, bigram = entropy["unigram_nats"], entropy["bigram_nats"]
 
     print()
     print(f"{job['spec']['name']} ({job['id']}) {job['state']} at step {progress['step']} of {progress['steps']}")

@@ -177,7 +177,7 @@ class BadInputTest(unittest.TestCase):
 
     def test_tokenize_without_an_input(self):
         result = self.cluster.muster("data", "tokenize", "--tokenizer", "bytes", self.folder / "none.txt", "-o", self.folder / "out")
-        self.assert_refused(result, USAGE, ["none.txt"])
+        self.assert_refused(result, NOT_FOUND, ["none.txt"])
         self.assertEqual(list(self.folder.glob("out*")), [])
 
     def test_tokenize_into_a_folder_that_is_not_there(self):
