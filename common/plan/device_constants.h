@@ -34,10 +34,10 @@ inline constexpr int64_t kColumnPartitions = 16;
 inline constexpr int64_t kAttentionTile = 128;
 
 // Bytes of the workspace that attention takes, forward or backward, whatever the compute type: for each thread two f32
-// and two compute-type tiles of scores, three f32 tiles (rows x head_dim) of sums, two row statistics, and the query
+// and two compute-type tiles of scores, two f32 tiles (rows x head_dim) of sums, three row statistics, and the query
 // gradient and the softmax correction of the heads that share one key head. group = heads / kv_heads.
 constexpr int64_t AttentionWorkspaceBytes(int64_t sequence, int64_t group, int64_t head_dim, int64_t threads) {
-  const int64_t tiles = 4 * kAttentionTile * kAttentionTile + 3 * kAttentionTile * head_dim + 2 * kAttentionTile;
+  const int64_t tiles = 4 * kAttentionTile * kAttentionTile + 2 * kAttentionTile * head_dim + 3 * kAttentionTile;
   const int64_t group_sums = group * sequence * (head_dim + 1);
   const int64_t floats = (tiles + group_sums + 63) / 64 * 64;  // whole units of 256 bytes
   return 4 * floats * threads;

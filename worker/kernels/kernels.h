@@ -139,7 +139,7 @@ struct AdamWArgs {
   Tensor second;             // f32 (n), of squares
   Tensor parameter;          // compute (n), written from master; may be master itself in fp32
   float gradient_scale = 1;  // the clip factor
-  float learning_rate = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
+  double learning_rate = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
   int64_t step = 1;  // from 1, for bias correction
 };
 // Loshchilov and Hutter 2019, as torch.optim.AdamW computes it: decay by (1 - lr * weight_decay) first.

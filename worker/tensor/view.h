@@ -64,4 +64,7 @@ struct Tensor {
   }
 };
 
+// Without gaps between rows.
+inline bool IsDense(const Tensor& tensor) { return tensor.row_stride == tensor.cols() || tensor.rows() == 1; }
+
 }  // namespace muster

@@ -1,0 +1,12 @@
+#include "worker/kernels/checks.h"
+#include "worker/kernels/cpu/backend.h"
+#include "worker/kernels/kernels.h"
+
+namespace muster::kernels {
+
+void MatMul(KernelContext& context, const MatMulArgs& args) {
+  CheckMatMul(args);
+  context.backend().matmul().Run(args);
+}
+
+}  // namespace muster::kernels
