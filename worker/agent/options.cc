@@ -1,0 +1,67 @@
+#include "worker/agent/options.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster {
+namespace {
+
+constexpr int64_t kSmallestSlotBytes = int64_t{32} << 20;  // the libraries alone need most of it
+constexpr int64_t kMostSlots = 1024;
+
+std::string Hostname() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+absl::Status Wrong(absl::string_view flag, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", why));
+}
+
+}  // namespace
+
+absl::Status CheckAgentOptions(const AgentOptions& options) {
+  if (options.coordinator.host.empty() || options.coordinator.port == 0) {
+    return Wrong("--coordinator",
+                 "where musterd listens is needed, as in --coordinator 127.0.0.1:7070 or MUSTER_COORDINATOR");
+  }
+  if (options.slots < 1 || options.slots > kMostSlots) {
+    return Wrong("--slots", absl::StrCat(options.slots, " is not between 1 and ", kMostSlots));
+  }
+  if (options.slot_memory_bytes < kSmallestSlotBytes) {
+    return Wrong("--slot-memory",
+                 absl::StrCat(options.slot_memory_bytes, " bytes are too few for a rank; 32MiB is the least"));
+  }
+  if (options.name.empty() || options.name.size() > 63) return Wrong("--name", "must have 1 to 63 characters");
+  if (access(options.rank_program.c_str(), X_OK) != 0) {
+    return Wrong("--rank-program", absl::StrCat(options.rank_program, " is not a program that can be run"));
+  }
+  std::error_code error;
+  for (const auto& [flag, path] : {std::pair<const char*, const std::string&>{"--data-root", options.data_root},
+                                   {"--checkpoint-root", options.checkpoint_root}}) {
+    if (!std::filesystem::is_directory(path, error)) return Wrong(flag, absl::StrCat(path, " is not a directory"));
+  }
+  return absl::OkStatus();
+}
+
+void FillAgentDefaults(const std::string& program, AgentOptions& options) {
+  if (options.name.empty()) options.name = Hostname();
+  if (options.address.empty()) options.address = options.coordinator.IsLoopback() ? "127.0.0.1" : Hostname();
+  if (options.rank_program.empty()) {
+    options.rank_program = (std::filesystem::path(program).parent_path() / "muster-rank").string();
+  }
+  if (options.state_dir.empty()) {
+    options.state_dir =
+        (std::filesystem::temp_directory_path() / absl::StrCat("muster-worker-", options.name)).string();
+  }
+  std::error_code error;  // what cannot be made absolute is refused by the check
+  for (std::string* path : {&options.data_root, &options.checkpoint_root, &options.state_dir, &options.rank_program}) {
+    if (path->empty()) *path = ".";
+    *path = std::filesystem::absolute(*path, error).lexically_normal().string();
+  }
+}
+
+}  // namespace muster
