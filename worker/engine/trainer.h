@@ -52,6 +52,9 @@ class Trainer {
 
   virtual ~Trainer() = default;
 
+  // Of this rank's arena, before and while it trains: a rank reports it as soon as it is ready.
+  virtual MemoryReport Memory() const = 0;
+
   // Trains to the end, or until stopped. Once, on the thread that stays the trainer's.
   // FAILED_PRECONDITION when loss or gradients stop being finite (naming step, rank and unit); UNAVAILABLE or
   // DEADLINE_EXCEEDED when a peer is gone. After an error the process, or all ranks of it, must end.
