@@ -1,0 +1,94 @@
+#include "worker/checkpoint/checkpoint_directory.h"
+
+#include "common/base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CheckpointDirectoryTest : public ::testing::Test {
+ protected:
+  // What FindCheckpoints looks for: a directory with a manifest.
+  void Make(const std::string& name) {
+    ASSERT_TRUE(MakeDirectories(root_.File(name)).ok());
+    root_.Put(name + "/" + kManifestFileName, "{}");
+  }
+
+  TemporaryDirectory root_;
+};
+
+TEST_F(CheckpointDirectoryTest, NamesAreThoseOfTheFormat) {
+  EXPECT_EQ(CheckpointDirectory("ckpt", {3, 200}), "ckpt/attempt-3/step-200");
+  EXPECT_EQ(UnfinishedCheckpointDirectory("ckpt", {3, 200}), "ckpt/attempt-3/step-200.tmp");
+  EXPECT_EQ(ShardFileName(2), "rank-00002.safetensors");
+}
+
+TEST_F(CheckpointDirectoryTest, FindsTheCompleteOnesByAttemptAndStep) {
+  Make("attempt-10/step-5");
+  Make("attempt-2/step-100");
+  Make("attempt-2/step-20");
+  Make("attempt-2/step-30.tmp");
+  Make("attempt-2/step-40.deleting");
+  Make("attempt-2/step-050");
+  Make("attempt-x/step-1");
+  Make("other/step-1");
+  ASSERT_TRUE(MakeDirectories(root_.File("attempt-2/step-60")).ok());  // no manifest
+  root_.Put("attempt-2/note", "a file of the user's");
+  EXPECT_THAT(FindCheckpoints(root_.path()).value(),
+              ElementsAre(CheckpointId{2, 20}, CheckpointId{2, 100}, CheckpointId{10, 5}));
+}
+
+TEST_F(CheckpointDirectoryTest, FindsNothingWhereThereIsNothing) {
+  EXPECT_THAT(FindCheckpoints(root_.File("none")).value(), IsEmpty());
+}
+
+TEST_F(CheckpointDirectoryTest, DeletesOneAndOnlyOne) {
+  Make("attempt-2/step-20");
+  Make("attempt-2/step-200");
+  Make("attempt-2/step-20.deleting");  // an earlier deletion was cut short
+  ASSERT_TRUE(DeleteCheckpoint(root_.path(), {2, 20}).ok());
+  EXPECT_THAT(ListDirectory(root_.File("attempt-2")).value(), ElementsAre("step-200"));
+  EXPECT_EQ(DeleteCheckpoint(root_.path(), {2, 20}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CheckpointDirectoryTest, ProbeTellsASharedDirectoryFromAnother) {
+  ASSERT_TRUE(WriteProbe(root_.path(), 4, "nonce").ok());
+  EXPECT_TRUE(CheckProbe(root_.path(), 4, "nonce").ok());
+  TemporaryDirectory other;
+  const absl::Status elsewhere = CheckProbe(other.path(), 4, "nonce");
+  EXPECT_EQ(elsewhere.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(elsewhere.message()), HasSubstr("checkpoint.directory is not shared by all workers"));
+  EXPECT_EQ(CheckProbe(root_.path(), 4, "older").code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(RemoveProbe(root_.path(), 4).ok());
+  EXPECT_THAT(ListDirectory(root_.File("attempt-4")).value(), IsEmpty());
+}
+
+TEST(CheckpointsToDelete, KeepsTheNewest) {
+  const std::vector<CheckpointId> all = {{1, 10}, {1, 20}, {2, 15}, {2, 25}};
+  EXPECT_THAT(CheckpointsToDelete(all, 2, {2, 25}), ElementsAre(CheckpointId{1, 10}, CheckpointId{1, 20}));
+  EXPECT_THAT(CheckpointsToDelete(all, 4, {2, 25}), IsEmpty());
+  EXPECT_THAT(CheckpointsToDelete(all, 9, {2, 25}), IsEmpty());
+}
+
+TEST(CheckpointsToDelete, NeverGivesUpTheLastGoodOneNorAllOfThem) {
+  const std::vector<CheckpointId> all = {{1, 10}, {1, 20}, {1, 30}};
+  EXPECT_THAT(CheckpointsToDelete(all, 1, {1, 10}), ElementsAre(CheckpointId{1, 20}));
+  for (int64_t keep : {0, -5}) {
+    EXPECT_THAT(CheckpointsToDelete(all, keep, {1, 30}), ElementsAre(CheckpointId{1, 10}, CheckpointId{1, 20}));
+  }
+  EXPECT_THAT(CheckpointsToDelete({}, 1, {1, 30}), IsEmpty());
+}
+
+TEST(CheckpointsToDelete, DoesNotDependOnTheOrderGiven) {
+  EXPECT_THAT(CheckpointsToDelete({{2, 5}, {1, 10}, {1, 20}}, 1, {2, 5}),
+              ElementsAre(CheckpointId{1, 10}, CheckpointId{1, 20}));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,175 @@
+#include "worker/data/gpt_sample_source.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "common/formats/indexed_dataset.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Row {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> targets;
+};
+
+class GptSampleSourceTest : public ::testing::Test {
+ protected:
+  // A dataset of the tokens first, first + 1, ...: a token says where it lies.
+  std::string Make(const std::string& name, int32_t first, int64_t count) {
+    std::vector<int32_t> tokens(static_cast<size_t>(count));
+    std::iota(tokens.begin(), tokens.end(), first);
+    IndexedDatasetWriter writer = IndexedDatasetWriter::Create(directory_.File(name), TokenType::kUInt16).value();
+    EXPECT_TRUE(writer.Append(tokens).ok());
+    EXPECT_TRUE(writer.EndDocument().ok());
+    EXPECT_TRUE(writer.Finish().ok());
+    return directory_.File(name);
+  }
+  static GptSampleSourceOptions Options(const std::vector<WeightedDataset>& datasets, SampleOrder order) {
+    GptSampleSourceOptions options;
+    options.datasets = datasets;
+    options.sequence_length = 4;
+    options.vocab = 65536;
+    options.seed = 11;
+    options.order = order;
+    return options;
+  }
+  static Row SampleOf(const SampleSource& source, int64_t index) {
+    Row row{std::vector<int32_t>(4, -9), std::vector<int32_t>(4, -9)};
+    EXPECT_TRUE(source.Sample(index, absl::MakeSpan(row.tokens), absl::MakeSpan(row.targets)).ok());
+    return row;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(GptSampleSourceTest, ShuffledEpochsVisitEveryCompleteWindowOnce) {
+  // 42 tokens: ten windows of four and their targets; the last token is only a target, of 41 the last is left over.
+  const auto source = GptSampleSource::Open(Options({{Make("d", 0, 42)}}, SampleOrder::kShuffled)).value();
+  ASSERT_EQ(source->windows(), 10);
+  std::vector<std::vector<int32_t>> epochs;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int32_t> starts;
+    for (int64_t i = 0; i < 10; ++i) {
+      const Row row = SampleOf(*source, epoch * 10 + i);
+      const int32_t start = row.tokens[0];
+      EXPECT_EQ(start % 4, 0);
+      EXPECT_THAT(row.tokens, ElementsAre(start, start + 1, start + 2, start + 3));
+      EXPECT_THAT(row.targets, ElementsAre(start + 1, start + 2, start + 3, start + 4));
+      starts.push_back(start);
+    }
+    epochs.push_back(starts);
+    EXPECT_EQ(std::set<int32_t>(starts.begin(), starts.end()).size(), 10u);
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+}
+
+TEST_F(GptSampleSourceTest, ASampleDependsOnNothingButItsIndex) {
+  const auto options = Options({{Make("d", 0, 1000)}}, SampleOrder::kShuffled);
+  const auto forwards = GptSampleSource::Open(options).value();
+  const auto backwards = GptSampleSource::Open(options).value();
+  std::vector<std::vector<int32_t>> seen;
+  for (int64_t i = 0; i < 600; ++i) seen.push_back(SampleOf(*forwards, i).tokens);
+  for (int64_t i = 599; i >= 0; --i) ASSERT_EQ(SampleOf(*backwards, i).tokens, seen[static_cast<size_t>(i)]) << i;
+}
+
+TEST_F(GptSampleSourceTest, AnotherSeedIsAnotherOrder) {
+  GptSampleSourceOptions options = Options({{Make("d", 0, 1000)}}, SampleOrder::kShuffled);
+  const auto one = GptSampleSource::Open(options).value();
+  options.seed = 12;
+  const auto other = GptSampleSource::Open(options).value();
+  int equal = 0;
+  for (int64_t i = 0; i < 200; ++i) equal += SampleOf(*one, i).tokens == SampleOf(*other, i).tokens;
+  EXPECT_LT(equal, 20);
+}
+
+TEST_F(GptSampleSourceTest, BlendsDatasetsByWeight) {
+  const auto source =
+      GptSampleSource::Open(Options({{Make("a", 0, 401), 3}, {Make("b", 1000, 401), 1}}, SampleOrder::kShuffled))
+          .value();
+  int from_a = 0;
+  std::set<int32_t> starts_of_a;
+  for (int64_t i = 0; i < 400; ++i) {
+    const int32_t start = SampleOf(*source, i).tokens[0];
+    if (start >= 1000) continue;
+    ++from_a;
+    if (from_a <= 100) starts_of_a.insert(start);
+  }
+  EXPECT_EQ(from_a, 300);
+  EXPECT_EQ(starts_of_a.size(), 100u) << "an epoch of a dataset is its own, whatever the blend";
+}
+
+TEST_F(GptSampleSourceTest, SequentialVisitsEveryTargetOnceAndPadsTheLastWindow) {
+  // 11 tokens have 10 targets: windows of 4, 4 and 2.
+  const auto source = GptSampleSource::Open(Options({{Make("d", 0, 11)}}, SampleOrder::kSequential)).value();
+  ASSERT_EQ(source->windows(), 3);
+  EXPECT_THAT(SampleOf(*source, 0).tokens, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(SampleOf(*source, 0).targets, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(SampleOf(*source, 1).targets, ElementsAre(5, 6, 7, 8));
+  EXPECT_THAT(SampleOf(*source, 2).tokens, ElementsAre(8, 9, 0, 0));
+  EXPECT_THAT(SampleOf(*source, 2).targets, ElementsAre(9, 10, kIgnoredSampleTarget, kIgnoredSampleTarget));
+  EXPECT_THAT(SampleOf(*source, 3).targets, Each(kIgnoredSampleTarget));
+}
+
+TEST_F(GptSampleSourceTest, SequentialGoesThroughTheDatasetsInTurn) {
+  const auto source =
+      GptSampleSource::Open(Options({{Make("a", 0, 6)}, {Make("b", 100, 5)}}, SampleOrder::kSequential)).value();
+  ASSERT_EQ(source->windows(), 3);
+  EXPECT_THAT(SampleOf(*source, 1).targets,
+              ElementsAre(5, kIgnoredSampleTarget, kIgnoredSampleTarget, kIgnoredSampleTarget));
+  EXPECT_THAT(SampleOf(*source, 2).tokens, ElementsAre(100, 101, 102, 103));
+}
+
+TEST_F(GptSampleSourceTest, CountsTheTargetsOfABatch) {
+  const auto source = GptSampleSource::Open(Options({{Make("d", 0, 11)}}, SampleOrder::kSequential)).value();
+  std::vector<int32_t> tokens(16), targets(16);
+  EXPECT_EQ(FillBatch(*source, 0, absl::MakeSpan(tokens), absl::MakeSpan(targets)).value(), 10);
+  EXPECT_EQ(FillBatch(*source, 2, absl::MakeSpan(tokens), absl::MakeSpan(targets)).value(), 2);
+}
+
+TEST_F(GptSampleSourceTest, RefusesATokenOutsideTheVocabularyAtOpen) {
+  GptSampleSourceOptions options = Options({{Make("d", 0, 100)}}, SampleOrder::kShuffled);
+  options.vocab = 90;
+  const absl::Status status = GptSampleSource::Open(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("d.bin: byte 180: token 90 is outside"));
+}
+
+TEST_F(GptSampleSourceTest, RefusesATokenBehindTheScanWhenItIsRead) {
+  GptSampleSourceOptions options = Options({{Make("d", 0, 101)}}, SampleOrder::kSequential);
+  options.vocab = 90;
+  options.scan_tokens = 50;
+  const auto source = GptSampleSource::Open(options).value();
+  std::vector<int32_t> tokens(4), targets(4);
+  EXPECT_TRUE(source->Sample(21, absl::MakeSpan(tokens), absl::MakeSpan(targets)).ok());
+  EXPECT_EQ(source->Sample(22, absl::MakeSpan(tokens), absl::MakeSpan(targets)).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(GptSampleSourceTest, SaysHowManyTokensAreMissing) {
+  const absl::Status status = GptSampleSource::Open(Options({{Make("d", 0, 4)}}, SampleOrder::kShuffled)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("d.bin has 4 tokens; one sequence of 4 and its targets need 5"));
+  EXPECT_TRUE(GptSampleSource::Open(Options({{Make("d", 0, 5)}}, SampleOrder::kShuffled)).ok());
+}
+
+TEST_F(GptSampleSourceTest, RefusesBadOptions) {
+  GptSampleSourceOptions options = Options({{Make("d", 0, 100)}}, SampleOrder::kShuffled);
+  options.sequence_length = 0;
+  EXPECT_EQ(GptSampleSource::Open(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options = Options({}, SampleOrder::kShuffled);
+  EXPECT_EQ(GptSampleSource::Open(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options = Options({{directory_.File("missing")}}, SampleOrder::kShuffled);
+  EXPECT_EQ(GptSampleSource::Open(options).status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace muster
