@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/allocation_hook.h"
 #include "common/base/check.h"
 
 namespace muster {
@@ -20,6 +21,7 @@ class CpuDevice final : public Device {
  public:
   absl::StatusOr<void*> Allocate(MemorySpace, int64_t bytes) override {
     MUSTER_CHECK(bytes > 0, "an arena of ", bytes, " bytes");
+    NamedAllocation named("arena");
     void* block = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return Refused(bytes);
     // Fewer misses in the translation cache; a machine without huge pages ignores it.
