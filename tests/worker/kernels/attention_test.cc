@@ -104,7 +104,7 @@ Reference Expected(const Attention& attention) {
 class AttentionTest : public testing::TestWithParam<std::tuple<DType, AttentionShape>> {};
 
 // Probabilities and score gradients are rounded to the compute type once each, and the sums over keys average that out.
-double Tolerance(DType type) { return type == DType::kF32 ? 1e-5 : 8 * RoundingError(type); }
+double Tolerance(DType type) { return type == DType::kF32 ? 1e-5 : 4 * RoundingError(type); }
 
 TEST_P(AttentionTest, AgreesWithTheReferenceForward) {
   const auto& [type, shape] = GetParam();

@@ -120,11 +120,11 @@ TestContext::TestContext(int threads)
 double RoundingError(DType dtype) {
   switch (dtype) {
     case DType::kBF16:
-      return std::ldexp(1.0, -9);
+      return std::ldexp(1.0, -8);
     case DType::kF16:
-      return std::ldexp(1.0, -12);
+      return std::ldexp(1.0, -11);
     default:
-      return std::ldexp(1.0, -25);
+      return std::ldexp(1.0, -24);
   }
 }
 
