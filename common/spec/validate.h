@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// Everything that is wrong, at most one problem a field, in the order of the fields. Layouts are checked once the
-// fields are right. Codes: MISSING_FIELD, OUT_OF_RANGE, NOT_SUPPORTED_YET and those of CheckLayout.
+// Everything that is wrong, at most one problem a field, in the order of the fields. The layout is checked once every
+// field is right by itself. Codes: MISSING_FIELD, OUT_OF_RANGE, NOT_SUPPORTED_YET and those of CheckLayout.
 std::vector<Problem> ValidateSpec(const v1::JobSpec& spec);
 
 // For BadRequest: `root` is where the spec is in the request, "spec". Paths are the schema's there

@@ -1,0 +1,86 @@
+#include "common/spec/validate.h"
+
+#include <cmath>
+
+#include "common/spec/job_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/common/spec/good_job.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+v1::JobSpec GoodSpec() { return ParseJobFile("good.yaml", GoodJob())->spec; }
+
+TEST(ValidateTest, AGoodSpecHasNoProblems) { EXPECT_THAT(ValidateSpec(GoodSpec()), testing::IsEmpty()); }
+
+TEST(ValidateTest, AnEmptySpecNamesItsSectionsOnce) {
+  std::vector<std::string> fields;
+  for (const Problem& problem : ValidateSpec(v1::JobSpec())) {
+    EXPECT_EQ(problem.code, "MISSING_FIELD");
+    fields.push_back(problem.field);
+  }
+  EXPECT_THAT(fields, testing::ElementsAre("name", "model", "data", "training", "resources"));
+}
+
+TEST(ValidateTest, WhatNoFileCanSayIsRefusedInAMessage) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_training()->mutable_optimizer()->mutable_adamw()->set_lr(std::nan(""));
+  spec.mutable_training()->set_micro_batch(-1);
+  spec.mutable_model()->set_layers(INT64_MAX);
+  spec.mutable_data()->mutable_train(0)->set_path(std::string("a\0b", 3));
+  std::vector<std::string> fields;
+  for (const Problem& problem : ValidateSpec(spec)) fields.push_back(problem.field);
+  EXPECT_THAT(fields, testing::ElementsAre("model.layers", "data.train[0].path", "training.micro_batch",
+                                           "training.optimizer.adamw.lr"));
+}
+
+TEST(ValidateTest, AFieldIsReportedOnce) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_training()->set_precision("fp16");
+  EXPECT_EQ(ValidateSpec(spec).size(), 1u);
+}
+
+TEST(ValidateTest, EveryLaterFeatureIsRefusedByName) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_model()->set_init_from("gpt2");
+  spec.mutable_model()->add_frozen("embedding.*");
+  spec.mutable_data()->set_document_mask(true);
+  spec.mutable_data()->set_packing(false);
+  spec.mutable_data()->set_prefetch_steps(3);
+  spec.mutable_data()->set_loader_threads(2);
+  spec.mutable_training()->set_recompute("full");
+  spec.mutable_training()->mutable_schedule()->set_decay("wsd");
+  spec.mutable_parallelism()->set_context(2);
+  spec.mutable_parallelism()->set_expert(2);
+  spec.mutable_parallelism()->set_rebalance("auto");
+  spec.mutable_parallelism()->set_sequence_parallel(true);
+  spec.mutable_policy()->set_queue("research");
+  spec.mutable_policy()->set_loss_spike("rewind");
+  spec.mutable_policy()->set_non_finite("skip");
+  spec.mutable_policy()->mutable_start_deadline()->set_seconds(60);
+  const std::vector<Problem> problems = ValidateSpec(spec);
+  EXPECT_EQ(problems.size(), 16u);
+  for (const Problem& problem : problems) {
+    EXPECT_EQ(problem.code, "NOT_SUPPORTED_YET") << problem.field;
+    EXPECT_THAT(problem.message, HasSubstr("not supported yet by this version")) << problem.field;
+  }
+}
+
+TEST(ValidateTest, ViolationsUseThePathsOfTheSchema) {
+  const auto violations =
+      ToFieldViolations({{"RANK_OVER_MEMORY", "resources.memory_per_rank", "too little", "give more"},
+                         {"OUT_OF_RANGE", "data.train[2].path", "bad", ""},
+                         {"OUT_OF_RANGE", "labels.team", "bad", ""}},
+                        "spec");
+  ASSERT_EQ(violations.size(), 3u);
+  EXPECT_EQ(violations[0].field(), "spec.resources.memory_per_rank_bytes");
+  EXPECT_EQ(violations[0].description(), "too little; give more");
+  EXPECT_EQ(violations[1].field(), "spec.data.train[2].path");
+  EXPECT_EQ(violations[2].field(), "spec.labels.team");
+}
+
+}  // namespace
+}  // namespace muster
