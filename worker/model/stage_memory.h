@@ -32,8 +32,8 @@ class StageMemory {
   // All of the entry's bytes, of whatever shape. REQUIRES: the ledger has the entry, of one slot.
   Tensor BindBytes(absl::string_view entry);
 
-  // All bytes of a category whose entries follow one another for the whole step, such as gradients: one run of memory, the padding
-  // between tensors included. REQUIRES: the ledger has such entries and no others of that category.
+  // All bytes of a category whose entries follow one another for the whole step, such as gradients: one run of memory,
+  // the padding between tensors included. REQUIRES: the ledger has such entries and no others of that category.
   Tensor BindRun(MemoryCategory category);
 
   bool has(absl::string_view entry) const { return index_.contains(entry); }

@@ -1,0 +1,50 @@
+// Attributes every moment of a rank's wall time to one phase: a scope pauses the phase around it, so no moment counts
+// twice and the phases add up to the whole.
+//
+// Owned by the trainer, for its thread.
+#pragma once
+
+#include <array>
+
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "worker/engine/observer.h"
+
+namespace muster {
+
+class PhaseTimer {
+ public:
+  explicit PhaseTimer(const Clock& clock);
+
+  // Begins a step in phase kOther.
+  void Restart();
+
+  // From now on time belongs to `phase`; returns the one it belonged to.
+  Phase Enter(Phase phase);
+
+  // Since Restart, up to this call. The step goes on.
+  PhaseSeconds Seconds();
+
+ private:
+  void Attribute();
+
+  const Clock& clock_;
+  Phase current_ = Phase::kOther;
+  absl::Duration since_;  // up to where time is attributed
+  std::array<absl::Duration, kPhases> spent_{};
+};
+
+// The phase for as long as it lives.
+class PhaseScope {
+ public:
+  PhaseScope(PhaseTimer& timer, Phase phase) : timer_(timer), outer_(timer.Enter(phase)) {}
+  ~PhaseScope() { timer_.Enter(outer_); }
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
+
+ private:
+  PhaseTimer& timer_;
+  const Phase outer_;
+};
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+// Everything that one rank trains with, put together once: memory, kernels, groups, stage, pipeline and optimizer.
+//
+// Owned by the trainer, for its thread. Members are built in this order and refer to those above them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "worker/comm/communicator.h"
+#include "worker/engine/engine_config.h"
+#include "worker/engine/observer.h"
+#include "worker/engine/optimizer.h"
+#include "worker/engine/phase_timer.h"
+#include "worker/engine/pipeline.h"
+#include "worker/engine/rank_groups.h"
+#include "worker/engine/stage.h"
+#include "worker/engine/stage_parameters.h"
+#include "worker/engine/tied_embedding.h"
+#include "worker/kernels/context.h"
+#include "worker/model/stage_memory.h"
+#include "worker/tensor/device.h"
+
+namespace muster {
+
+class RankEngine {
+ public:
+  // Checks the configuration, allocates the arena, splits the groups. Weights are not set yet. Every rank calls it at
+  // the same time.
+  static absl::StatusOr<std::unique_ptr<RankEngine>> Build(const EngineConfig& config, Communicator& world,
+                                                           const Clock& clock);
+
+  RankEngine(const RankEngine&) = delete;
+  RankEngine& operator=(const RankEngine&) = delete;
+
+  // After it the gradients are those of the global batch, on every replica, and a tied weight's are added up. For a
+  // stage's every rank.
+  absl::Status ReduceGradients();
+
+  MemoryReport Memory() const;
+
+  const EngineConfig config;
+  const RankCoordinate coordinate;
+  const UnitRange units;
+  const std::unique_ptr<Device> device;
+  StageMemory memory;
+  const std::unique_ptr<KernelContext> kernels;
+  RankGroups groups;
+  PhaseTimer timer;
+  const UnitContext context;
+  Stage stage;
+  Pipeline pipeline;
+  const std::vector<StageParameter> parameters;
+  const Optimizer optimizer;
+
+ private:
+  RankEngine(const EngineConfig& config, const Clock& clock, std::unique_ptr<Device> device, StageMemory memory,
+             std::unique_ptr<KernelContext> kernels, RankGroups groups);
+
+  TiedEmbedding tied_embedding_;
+  Tensor gradients_;          // all of this stage's, one run, f32
+  Tensor reduction_scratch_;  // f32; empty when there is one replica
+};
+
+}  // namespace muster

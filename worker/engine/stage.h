@@ -1,0 +1,51 @@
+// One rank's run of units, and the residual stream that passes through them.
+//
+// Owned by the trainer, for its thread. Where activations come from and go to is the pipeline's business (pipeline.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/plan/layout.h"
+#include "worker/model/head_unit.h"
+#include "worker/model/unit.h"
+
+namespace muster {
+
+class Stage {
+ public:
+  // `context` and what it refers to outlive the stage.
+  Stage(const UnitContext& context, UnitRange units);
+
+  bool has_embedding() const { return has_embedding_; }
+  bool has_head() const { return head_ != nullptr; }
+  int64_t slots() const { return context_.slots; }
+
+  // From input(slot), or the tokens, to output(slot), or the loss.
+  void Forward(const MicroBatch& batch);
+  // Sum over the counted targets of the last Forward in this slot, nats; 0 without a head.
+  double LossSum(int64_t slot) const;
+  // `gradient`, one of gradients(): of the output when called (anything, with a head), of the input on return.
+  void Backward(const MicroBatch& batch, const Tensor& gradient);
+
+  // Runs Forward and says which unit is the first whose output is not finite.
+  std::optional<Unit> FirstNonFiniteUnit(const MicroBatch& batch);
+
+  // By slot, (T, h) compute. Without an embedding, or a head, respectively.
+  const std::vector<Tensor>& inputs() const { return stream_.front(); }
+  const std::vector<Tensor>& outputs() const { return stream_.back(); }
+  // Micro-batch i uses gradients()[i mod size]; (T, h) compute.
+  const std::vector<Tensor>& gradients() const { return gradients_; }
+
+ private:
+  const UnitContext& context_;
+  const bool has_embedding_;
+  std::vector<Unit> descriptions_;
+  std::vector<std::unique_ptr<ModelUnit>> units_;
+  HeadUnit* head_ = nullptr;                 // the last of units_, where this is the last stage
+  std::vector<std::vector<Tensor>> stream_;  // by unit and slot: its input; one more for the stage's output
+  std::vector<Tensor> gradients_;
+};
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// The one exchange of a step in which all ranks take part: what each rank knows goes in, and every rank leaves with the
+// same verdict, so that all clip alike, stop in the same step and fail with the same words.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/comm/communicator.h"
+
+namespace muster {
+
+// What a rank knows, zeros elsewhere: sums over ranks are the truth.
+struct StepBallot {
+  bool stop = false;            // this rank was asked to stop
+  double loss_sum = 0;          // of this rank's targets, nats; last stage
+  int64_t counted_targets = 0;  // as above
+  std::vector<double>
+      squares;  // sum of squares of each parameter's gradient, in the order of the model; one rank of each stage
+};
+
+struct StepVerdict {
+  bool stop = false;            // some rank was asked to
+  double loss = 0;              // nats per counted target, summed over replicas in the order of ranks
+  int64_t counted_targets = 0;  // of the global batch
+  double gradient_norm = 0;     // squares summed in the order of the model
+  std::vector<double> squares;
+};
+
+absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ballot);
+
+}  // namespace muster

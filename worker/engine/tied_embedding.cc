@@ -1,0 +1,44 @@
+#include "worker/engine/tied_embedding.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/plan/ledger.h"
+#include "worker/kernels/kernels.h"
+
+namespace muster {
+
+TiedEmbedding::TiedEmbedding(StageMemory& memory, KernelContext& kernels, Communicator* group)
+    : kernels_(kernels), group_(group) {
+  const std::string embedding = absl::StrCat("gradient/", kTiedParameter);
+  const auto bind = [&](const std::string& entry) {
+    const Tensor bytes = memory.BindBytes(entry);
+    return Tensor(bytes.data, DType::kF32, {bytes.elements() / SizeOf(DType::kF32)});
+  };
+  if (group_ != nullptr) {
+    mine_ = bind(memory.has(embedding) ? embedding : kTiedHeadGradient);
+    other_ = bind(kTiedPeerGradient);
+  } else if (memory.has(kTiedHeadGradient)) {
+    mine_ = bind(embedding);
+    other_ = bind(kTiedHeadGradient);
+  }
+}
+
+absl::Status TiedEmbedding::AddGradients() {
+  if (mine_.data == nullptr) return absl::OkStatus();
+  if (group_ != nullptr) {
+    const int peer = 1 - group_->rank();
+    const std::array<Transfer, 2> transfers = {
+        Transfer{.direction = Transfer::Direction::kSend, .peer = peer, .data = mine_.data, .bytes = mine_.bytes()},
+        Transfer{
+            .direction = Transfer::Direction::kReceive, .peer = peer, .data = other_.data, .bytes = other_.bytes()}};
+    MUSTER_ASSIGN_OR_RETURN(const Ticket ticket, group_->Exchange(transfers));
+    MUSTER_RETURN_IF_ERROR(group_->Wait(ticket));
+  }
+  // A sum of two has the same bits in either order, so both stages may add the other's to their own.
+  kernels::Add(kernels_, mine_, other_, mine_);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,256 @@
+#include "worker/engine/trainer.h"
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/batches.h"
+#include "worker/engine/checkpointing.h"
+#include "worker/engine/diagnosis.h"
+#include "worker/engine/gather_strings.h"
+#include "worker/engine/initial_weights.h"
+#include "worker/engine/lr_schedule.h"
+#include "worker/engine/rank_engine.h"
+#include "worker/engine/step_vote.h"
+
+namespace muster {
+namespace {
+
+class RankTrainer : public Trainer {
+ public:
+  RankTrainer(const TrainerParts& parts, std::unique_ptr<RankEngine> engine, TrainingPosition position,
+              TrainingBatches batches, const ValidationBatches& validation)
+      : parts_(parts),
+        engine_(std::move(engine)),
+        config_(engine_->config),
+        position_(position),
+        batches_(std::move(batches)),
+        validation_(validation) {}
+
+  MemoryReport Memory() const override { return engine_->Memory(); }
+  absl::StatusOr<TrainingOutcome> Run() override;
+  void RequestStop() override { stop_requested_.store(true, std::memory_order_relaxed); }
+  absl::Status ForEachWeight(
+      const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const override;
+
+ private:
+  absl::StatusOr<StepVerdict> TrainStep(StepReport& report);
+  absl::StatusOr<int64_t> GlobalTargets();
+  absl::StatusOr<StepVerdict> Vote(double loss_sum);
+  absl::Status Checkpoint(CheckpointReport& report);
+  absl::Status Validate();
+
+  bool CheckpointDue(bool stopping) const;
+  bool ValidationDue(bool stopping) const;
+
+  const TrainerParts parts_;
+  const std::unique_ptr<RankEngine> engine_;
+  const EngineConfig& config_;
+  TrainingPosition position_;
+  TrainingBatches batches_;
+  ValidationBatches validation_;
+  std::atomic<bool> stop_requested_{false};
+};
+
+// ---- the loop
+// ----------------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
+  if (config_.validation.before_first_step) MUSTER_RETURN_IF_ERROR(Validate());
+  while (position_.steps_done < config_.training.steps) {
+    engine_->timer.Restart();
+    StepReport step;
+    MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, TrainStep(step));
+
+    CheckpointReport checkpoint;
+    const bool checkpointed = CheckpointDue(verdict.stop);
+    if (checkpointed) MUSTER_RETURN_IF_ERROR(Checkpoint(checkpoint));
+
+    step.phase_seconds = engine_->timer.Seconds();
+    for (const double seconds : step.phase_seconds) step.seconds += seconds;
+    if (parts_.observer != nullptr) {
+      parts_.observer->OnStep(step);
+      if (checkpointed) parts_.observer->OnCheckpoint(checkpoint);
+    }
+    if (ValidationDue(verdict.stop)) MUSTER_RETURN_IF_ERROR(Validate());
+    if (verdict.stop && position_.steps_done < config_.training.steps) return TrainingOutcome::kStopped;
+  }
+  return TrainingOutcome::kCompleted;
+}
+
+// One optimizer step of the global batch.
+absl::StatusOr<StepVerdict> RankTrainer::TrainStep(StepReport& report) {
+  RankEngine& engine = *engine_;
+  {
+    PhaseScope scope(engine.timer, Phase::kDataWait);
+    MUSTER_RETURN_IF_ERROR(batches_.Next());
+  }
+  MUSTER_ASSIGN_OR_RETURN(const int64_t targets, GlobalTargets());
+  const float loss_scale = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
+  const auto micro_batch_at = [&](int64_t i) { return batches_.At(i, loss_scale); };
+  MUSTER_ASSIGN_OR_RETURN(const double loss_sum,
+                          engine.pipeline.Train(config_.layout.accumulation_steps, micro_batch_at));
+  MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, Vote(loss_sum));
+  const int64_t step = position_.steps_done + 1;
+  if (!IsFinite(verdict)) {
+    return ExplainNonFinite(*parts_.world, config_, engine.stage, engine.pipeline, micro_batch_at, step, verdict);
+  }
+  if (parts_.before_optimizer_step) MUSTER_RETURN_IF_ERROR(parts_.before_optimizer_step());
+
+  const double learning_rate = LearningRate(config_.training, step);
+  const double clip_factor = ClipFactor(verdict.gradient_norm, config_.training.clip_grad_norm);
+  {
+    PhaseScope scope(engine.timer, Phase::kOptimizer);
+    engine.optimizer.Step(step, learning_rate, clip_factor);
+  }
+  position_.steps_done = step;
+  position_.consumed_samples += config_.layout.global_batch();
+  report = {.step = step,
+            .loss = verdict.loss,
+            .tokens = verdict.counted_targets,
+            .gradient_norm = verdict.gradient_norm,
+            .clip_factor = clip_factor,
+            .learning_rate = learning_rate,
+            .memory = engine.Memory()};
+  return verdict;
+}
+
+// ---- its parts
+// ---------------------------------------------------------------------------------------------------------------
+
+// Counted targets of the global batch, known before the first backward: gradients are means from the start and never
+// sums that a narrow type could overflow with. Only the head needs it.
+absl::StatusOr<int64_t> RankTrainer::GlobalTargets() {
+  RankEngine& engine = *engine_;
+  if (!engine.stage.has_head()) return 0;
+  double targets = static_cast<double>(batches_.counted_targets());
+  if (engine.groups.data != nullptr) {
+    PhaseScope scope(engine.timer, Phase::kCommExposed);
+    MUSTER_RETURN_IF_ERROR(AllReduceSum(*engine.groups.data, {&targets, 1}));
+  }
+  return static_cast<int64_t>(targets);
+}
+
+// Reduces the gradients and agrees with all ranks on loss, norm and whether to stop.
+absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
+  RankEngine& engine = *engine_;
+  StepBallot ballot{.stop = stop_requested_.load(std::memory_order_relaxed), .loss_sum = loss_sum};
+  if (engine.stage.has_head()) ballot.counted_targets = batches_.counted_targets();
+  ballot.squares.resize(Parameters(config_.model).size());
+  {
+    PhaseScope scope(engine.timer, Phase::kCommExposed);
+    MUSTER_RETURN_IF_ERROR(engine.ReduceGradients());
+  }
+  if (engine.coordinate.data == 0) {
+    PhaseScope scope(engine.timer, Phase::kOptimizer);
+    engine.optimizer.SumSquares(ballot.squares);
+  }
+  PhaseScope scope(engine.timer, Phase::kCommExposed);
+  return VoteOnStep(*parts_.world, ballot);
+}
+
+bool RankTrainer::CheckpointDue(bool stopping) const {
+  const CheckpointOptions& options = config_.checkpoint;
+  if (options.directory.empty()) return false;
+  if (stopping || position_.steps_done == config_.training.steps) return true;
+  return options.every_steps > 0 && position_.steps_done % options.every_steps == 0;
+}
+
+absl::Status RankTrainer::Checkpoint(CheckpointReport& report) {
+  PhaseScope scope(engine_->timer, Phase::kCheckpoint);
+  const absl::Duration begin = parts_.clock->SinceBoot();
+  MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, SaveCheckpoint(*parts_.world, config_, engine_->parameters, position_));
+  report = {.step = position_.steps_done,
+            .directory = CheckpointPath(config_, position_),
+            .bytes = bytes,
+            .seconds = absl::ToDoubleSeconds(parts_.clock->SinceBoot() - begin)};
+  return absl::OkStatus();
+}
+
+bool RankTrainer::ValidationDue(bool stopping) const {
+  const int64_t every = config_.validation.every_steps;
+  if (every == 0 || stopping) return false;
+  return position_.steps_done == config_.training.steps || position_.steps_done % every == 0;
+}
+
+absl::Status RankTrainer::Validate() {
+  if (validation_.micro_batches() == 0) return absl::OkStatus();
+  RankEngine& engine = *engine_;
+  const absl::Duration begin = parts_.clock->SinceBoot();
+  double sums[2] = {0, 0};  // of losses, of counted targets
+  const int64_t counted_before = validation_.counted_targets();
+  MUSTER_RETURN_IF_ERROR(engine.pipeline.Evaluate(
+      validation_.micro_batches(), [&](int64_t i) { return validation_.Read(i); },
+      [&](int64_t /*i*/, const MicroBatch& batch) {
+        engine.stage.Forward(batch);
+        sums[0] += engine.stage.LossSum(batch.slot);
+      }));
+  if (engine.stage.has_head()) sums[1] = static_cast<double>(validation_.counted_targets() - counted_before);
+  MUSTER_RETURN_IF_ERROR(AllReduceSum(*parts_.world, absl::MakeSpan(sums)));
+  if (parts_.observer != nullptr) {
+    parts_.observer->OnValidation({.step = position_.steps_done,
+                                   .loss = sums[0] / sums[1],
+                                   .tokens = static_cast<int64_t>(sums[1]),
+                                   .seconds = absl::ToDoubleSeconds(parts_.clock->SinceBoot() - begin)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankTrainer::ForEachWeight(
+    const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const {
+  for (const StageParameter& parameter : engine_->parameters) {
+    std::vector<float> values(static_cast<size_t>(parameter.info.elements()));
+    engine_->device->CopyToHost(values.data(), parameter.master.data, parameter.master.bytes());
+    MUSTER_RETURN_IF_ERROR(visit(parameter.info, values));
+  }
+  return absl::OkStatus();
+}
+
+// ---- the beginning
+// -----------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<TrainingPosition> SetWeights(const EngineConfig& config, const TrainerParts& parts,
+                                            const RankEngine& engine) {
+  if (!config.checkpoint.resume_from.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(TrainingPosition position,
+                            RestoreCheckpoint(config.checkpoint.resume_from, engine.parameters));
+    CastMastersToValues(*engine.kernels, engine.parameters);
+    return position;
+  }
+  const auto from_seed = [&](const ParameterInfo& parameter, int64_t first_element, absl::Span<float> values) {
+    InitialWeights(config.model, config.training.seed, parameter, first_element, values);
+    return absl::OkStatus();
+  };
+  if (parts.initial_weights) {
+    MUSTER_RETURN_IF_ERROR(InitializeParameters(*engine.kernels, engine.parameters, parts.initial_weights));
+  } else {
+    MUSTER_RETURN_IF_ERROR(InitializeParameters(*engine.kernels, engine.parameters, from_seed));
+  }
+  return TrainingPosition{};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& config, const TrainerParts& parts) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<RankEngine> engine, RankEngine::Build(config, *parts.world, *parts.clock));
+  if (!config.checkpoint.directory.empty()) {
+    MUSTER_RETURN_IF_ERROR(ProveSharedDirectory(*parts.world, config.checkpoint));
+  }
+  absl::StatusOr<TrainingPosition> position = SetWeights(config, parts, *engine);
+  // A rank that cannot read its part must not leave the others waiting in their first step.
+  MUSTER_RETURN_IF_ERROR(ShareStatus(*parts.world, position.status()));
+
+  const int64_t replica = engine->coordinate.data;
+  MUSTER_ASSIGN_OR_RETURN(TrainingBatches batches,
+                          TrainingBatches::Start(*parts.train, *parts.clock, config.layout, replica,
+                                                 {.steps_done = position->steps_done,
+                                                  .consumed_samples = position->consumed_samples,
+                                                  .last_step = config.training.steps},
+                                                 engine->memory));
+  ValidationBatches validation(parts.validation, config.layout, replica, config.validation.windows, engine->memory);
+  return std::make_unique<RankTrainer>(parts, std::move(engine), *std::move(position), std::move(batches), validation);
+}
+
+}  // namespace muster
