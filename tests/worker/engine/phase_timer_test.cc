@@ -1,0 +1,61 @@
+#include "worker/engine/phase_timer.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "tests/support/fake_clock.h"
+
+namespace muster {
+namespace {
+
+double Of(const PhaseSeconds& seconds, Phase phase) { return seconds[static_cast<size_t>(phase)]; }
+
+TEST(PhaseTimer, AnInnerPhasePausesTheOneAroundIt) {
+  FakeClock clock;
+  PhaseTimer timer(clock);
+  {
+    PhaseScope forward(timer, Phase::kForward);
+    clock.Advance(absl::Seconds(1));
+    {
+      PhaseScope bubble(timer, Phase::kBubble);
+      clock.Advance(absl::Seconds(10));
+    }
+    clock.Advance(absl::Seconds(2));
+  }
+  clock.Advance(absl::Seconds(5));
+  const PhaseSeconds seconds = timer.Seconds();
+  EXPECT_EQ(Of(seconds, Phase::kForward), 3);
+  EXPECT_EQ(Of(seconds, Phase::kBubble), 10);
+  EXPECT_EQ(Of(seconds, Phase::kOther), 5);
+  EXPECT_EQ(std::accumulate(seconds.begin(), seconds.end(), 0.0), 18);
+}
+
+TEST(PhaseTimer, CountsTheOpenPhaseUpToNow) {
+  FakeClock clock;
+  PhaseTimer timer(clock);
+  PhaseScope optimizer(timer, Phase::kOptimizer);
+  clock.Advance(absl::Seconds(4));
+  EXPECT_EQ(Of(timer.Seconds(), Phase::kOptimizer), 4);
+}
+
+TEST(PhaseTimer, RestartForgetsWhatWas) {
+  FakeClock clock;
+  PhaseTimer timer(clock);
+  clock.Advance(absl::Seconds(7));
+  timer.Restart();
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(Of(timer.Seconds(), Phase::kOther), 1);
+}
+
+TEST(PhaseTimer, EveryPhaseHasAName) {
+  std::set<std::string> names;
+  for (int i = 0; i < kPhases; ++i) names.insert(PhaseName(static_cast<Phase>(i)));
+  EXPECT_EQ(names.size(), static_cast<size_t>(kPhases));
+  EXPECT_EQ(names.count("unknown"), 0u);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,75 @@
+// Runs whole jobs with ranks as threads of the test, and keeps what each rank said and ended with.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "worker/data/sample_source.h"
+#include "worker/engine/engine_config.h"
+#include "worker/engine/trainer.h"
+
+namespace muster {
+
+// Samples that are a pure function of their index. A token follows from the one before in two cases of three, so that
+// there is something to learn; sample i ignores i mod 4 of its targets, so that micro-batches count differently many.
+class SyntheticSource : public SampleSource {
+ public:
+  SyntheticSource(int64_t sequence_length, int64_t vocab) : sequence_length_(sequence_length), vocab_(vocab) {}
+  int64_t sequence_length() const override { return sequence_length_; }
+  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override;
+
+ private:
+  const int64_t sequence_length_;
+  const int64_t vocab_;
+};
+
+// A GPT-2 of four layers, small enough for twenty steps on sixteen threads in a second.
+ModelShape TinyModel();
+
+// 20 steps of TinyModel on one rank: micro-batches of 2 sequences of 16 tokens, 4 of them a step; clipping at a norm
+// that most steps exceed.
+EngineConfig TinyJob();
+
+// The same job cut: `cuts` are the first units of the stages after the first; `replicas` share the micro-batches of the
+// step.
+EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t replicas);
+
+using WeightMap = std::map<std::string, std::vector<float>>;
+
+struct RankResult {
+  absl::Status status;
+  TrainingOutcome outcome = TrainingOutcome::kCompleted;
+  std::vector<StepReport> steps;
+  std::vector<ValidationReport> validations;
+  std::vector<CheckpointReport> checkpoints;
+  WeightMap weights;  // of the rank's stage, when it ended well
+};
+
+struct RunOptions {
+  const SampleSource* train = nullptr;       // null: SyntheticSource
+  const SampleSource* validation = nullptr;  // null: none
+  std::function<absl::Status(const ParameterInfo&, int64_t first_element, absl::Span<float>)> initial_weights;
+  std::function<absl::Status(int64_t rank, int64_t steps_done)> before_optimizer_step;
+  std::function<void(int64_t rank, const StepReport&, Trainer&)> on_step;
+};
+
+// By rank.
+std::vector<RankResult> RunJob(const EngineConfig& config, const RunOptions& options = {});
+
+// The weights of all stages together. REQUIRES: all ranks ended well. Fails the test when a copy of a tied weight
+// differs, or replicas do.
+WeightMap MergedWeights(const std::vector<RankResult>& results);
+
+std::vector<double> Losses(const std::vector<RankResult>& results);  // of rank 0
+
+// Expects equal losses, norms, and weights, bit for bit.
+void ExpectIdentical(const std::vector<RankResult>& a, const std::vector<RankResult>& b);
+
+// ||a - b|| / ||b|| over all elements, in fp64.
+double RelativeError(absl::Span<const float> a, absl::Span<const float> b);
+
+}  // namespace muster
