@@ -62,6 +62,13 @@ class DeployFilesTest(unittest.TestCase):
             self.assertGreaterEqual(len(used), 3, name)
             self.assertEqual(used - known, set(), f"{name} uses flags that the program does not have")
 
+    def test_every_job_fits(self):
+        jobs = sorted((ROOT / "deploy/jobs").glob("*.yaml"))
+        self.assertTrue(jobs)
+        for job in jobs:
+            with self.subTest(job.name):
+                self.assertIn("fits", run(str(cluster.BIN / "muster"), "plan", str(job)))
+
     def test_the_image_has_the_release_that_the_manifests_name(self):
         version = re.search(r"project\(muster VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")).group(1)
         self.assertIn(f"newTag: {version}", (ROOT / "deploy/kubernetes/kustomization.yaml").read_text(encoding="utf-8"))
