@@ -25,8 +25,8 @@ constexpr int64_t KernelWorkspaceBytes(int64_t threads) {
   return threads * (kMatMulScratchBytesPerThread + kWidenBytesPerThread);
 }
 
-// Column sums (gradients of biases and norms) run over this many fixed blocks of rows, whose f32 partial sums are then added in
-// order.
+// Column sums (gradients of biases and norms) run over this many fixed blocks of rows, whose f32 partial sums are then
+// added in order.
 inline constexpr int64_t kColumnPartitions = 16;
 
 // Rows and columns of one tile of attention scores: with these a tile and its operands stay in a 1 MiB second-level

@@ -1,0 +1,38 @@
+"""Every documented metric is exported by the program that the page names, and nothing else is.
+
+docs/metrics.md is compared with the catalog by tests/common/rpc/metric_catalog_test.cc; this compares it with the exporters.
+"""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXPORTERS = {"muster-worker": "worker/agent", "musterd": "server"}
+
+
+def documented():
+    """Name -> program."""
+    page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    return {row[0]: row[1] for row in re.findall(r"^\| `(muster_\w+)` \| \w+ \| [^|]* \| [^|]* \| ([\w-]+) \|", page, re.M)}
+
+
+def exported(folder):
+    names = set()
+    for path in (ROOT / folder).rglob("*.cc"):
+        names |= set(re.findall(r'"(muster_(?:job|rank|jobs|workers)\w*)"', path.read_text(encoding="utf-8")))
+    return names
+
+
+class MetricNamesTest(unittest.TestCase):
+    def test_every_documented_metric_is_exported_and_the_reverse(self):
+        metrics = documented()
+        self.assertGreaterEqual(len(metrics), 15)
+        for program, folder in EXPORTERS.items():
+            with self.subTest(program):
+                wanted = {name for name, owner in metrics.items() if owner == program}
+                self.assertEqual(exported(folder), wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()
