@@ -12,6 +12,9 @@
 namespace muster {
 namespace {
 
+constexpr char kUnfinishedSuffix[] = ".tmp";
+constexpr char kCondemnedSuffix[] = ".deleting";
+
 std::string StepName(int64_t step) { return absl::StrCat("step-", step); }
 
 // The number of "PREFIX<digits>", or -1. Only the spelling that the writer uses: no sign, no leading zero.
@@ -36,7 +39,7 @@ std::string CheckpointDirectory(const std::string& root, const CheckpointId& id)
 }
 
 std::string UnfinishedCheckpointDirectory(const std::string& root, const CheckpointId& id) {
-  return CheckpointDirectory(root, id) + ".tmp";
+  return CheckpointDirectory(root, id) + kUnfinishedSuffix;
 }
 
 std::string ShardFileName(int64_t rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
@@ -61,10 +64,27 @@ absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& roo
 
 absl::Status DeleteCheckpoint(const std::string& root, const CheckpointId& id) {
   const std::string directory = CheckpointDirectory(root, id);
-  const std::string condemned = directory + ".deleting";
+  const std::string condemned = directory + kCondemnedSuffix;
   MUSTER_RETURN_IF_ERROR(RemoveTree(condemned, root));  // from a deletion that was cut short
   MUSTER_RETURN_IF_ERROR(RenameDurably(directory, condemned));
   return RemoveTree(condemned, root);
+}
+
+absl::Status RemoveLeftovers(const std::string& root, int64_t attempt) {
+  if (!PathExists(root)) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> attempts, ListDirectory(root));
+  for (const std::string& attempt_name : attempts) {
+    const int64_t earlier = NumberAfter(attempt_name, "attempt-");
+    if (earlier < 0 || earlier >= attempt) continue;
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(AttemptDirectory(root, earlier)));
+    for (absl::string_view name : names) {
+      absl::string_view step = name;
+      if (!absl::ConsumeSuffix(&step, kUnfinishedSuffix) && !absl::ConsumeSuffix(&step, kCondemnedSuffix)) continue;
+      if (NumberAfter(step, "step-") < 0) continue;  // not ours
+      MUSTER_RETURN_IF_ERROR(RemoveTree(absl::StrCat(AttemptDirectory(root, earlier), "/", name), root));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<CheckpointId> CheckpointsToDelete(std::vector<CheckpointId> complete, int64_t keep,

@@ -24,6 +24,11 @@ absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& roo
 // Renamed first, then removed: a reader never finds half of one. NOT_FOUND when there is none.
 absl::Status DeleteCheckpoint(const std::string& root, const CheckpointId& id);
 
+// Removes what crashes left behind in attempts before `attempt`: unfinished and half-deleted checkpoints, never
+// complete ones. Rank 0 calls it when an attempt starts; without it every kill during a save would cost a checkpoint's
+// worth of space for ever.
+absl::Status RemoveLeftovers(const std::string& root, int64_t attempt);
+
 // Which of `complete` the policy `keep: N` gives up: all but the newest `keep` and but `last_good`, the one that a
 // recovery would resume from. `keep` below 1 counts as 1. Pure; the result is oldest first.
 std::vector<CheckpointId> CheckpointsToDelete(std::vector<CheckpointId> complete, int64_t keep,

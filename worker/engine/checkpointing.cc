@@ -125,6 +125,7 @@ absl::Status ProveSharedDirectory(Communicator& world, const CheckpointOptions& 
     std::random_device random;
     nonce = absl::StrCat(options.job_id, "-", random(), "-", random());
     written = WriteProbe(options.directory, options.attempt, nonce);
+    if (written.ok()) written = RemoveLeftovers(options.directory, options.attempt);
   }
   MUSTER_RETURN_IF_ERROR(ShareStatus(world, written));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> nonces, GatherStrings(world, nonce));

@@ -39,6 +39,7 @@ absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory,
 
 // Before the first step: rank 0 writes a nonce into the checkpoint directory and every rank reads it.
 // FAILED_PRECONDITION where the ranks do not share it. Every rank calls it.
+// Rank 0 also clears away what earlier attempts left unfinished there.
 absl::Status ProveSharedDirectory(Communicator& world, const CheckpointOptions& options);
 
 }  // namespace muster

@@ -57,6 +57,18 @@ TEST_F(CheckpointDirectoryTest, DeletesOneAndOnlyOne) {
   EXPECT_EQ(DeleteCheckpoint(root_.path(), {2, 20}).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(CheckpointDirectoryTest, RemovesTheLeftoversOfEarlierAttemptsOnly) {
+  Make("attempt-1/step-10");
+  Make("attempt-1/step-20.tmp");
+  Make("attempt-1/step-5.deleting");
+  Make("attempt-1/notes.tmp");  // a user's
+  Make("attempt-2/step-30.tmp");
+  ASSERT_TRUE(RemoveLeftovers(root_.path(), 2).ok());
+  EXPECT_THAT(ListDirectory(root_.File("attempt-1")).value(), ElementsAre("notes.tmp", "step-10"));
+  EXPECT_THAT(ListDirectory(root_.File("attempt-2")).value(), ElementsAre("step-30.tmp"));
+  EXPECT_TRUE(RemoveLeftovers(root_.File("none"), 2).ok());
+}
+
 TEST_F(CheckpointDirectoryTest, ProbeTellsASharedDirectoryFromAnother) {
   ASSERT_TRUE(WriteProbe(root_.path(), 4, "nonce").ok());
   EXPECT_TRUE(CheckProbe(root_.path(), 4, "nonce").ok());

@@ -147,7 +147,7 @@ TEST_F(GptSampleSourceTest, RefusesATokenOutsideTheVocabularyAtOpen) {
 TEST_F(GptSampleSourceTest, RefusesATokenBehindTheScanWhenItIsRead) {
   GptSampleSourceOptions options = Options({{Make("d", 0, 101)}}, SampleOrder::kSequential);
   options.vocab = 90;
-  options.scan_tokens = 50;
+  options.scan_tokens = 90;  // ends within the bad window
   const auto source = GptSampleSource::Open(options).value();
   std::vector<int32_t> tokens(4), targets(4);
   EXPECT_TRUE(source->Sample(21, absl::MakeSpan(tokens), absl::MakeSpan(targets)).ok());
