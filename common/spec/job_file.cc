@@ -73,8 +73,9 @@ absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view 
       if (!known && (structure_is_good || about_fields)) problems.push_back(std::move(problem));
     }
   }
-  if (problems.empty()) return file;
-  return absl::InvalidArgumentError(file.Describe(problems));
+  if (!structure_is_good) return absl::InvalidArgumentError(file.Describe(problems));
+  file.problems = std::move(problems);
+  return file;
 }
 
 absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {

@@ -19,14 +19,16 @@ struct JobFile {
   std::string name;                  // as the user gave it, for messages
   v1::JobSpec spec;                  // as written: defaults are not filled in
   std::map<std::string, int> lines;  // field path -> line, from 1
+  std::vector<Problem> problems;     // what is wrong with the spec (validate.h)
 
   // "FILE:LINE: field.path: message", and the suggestion indented below. The line is that of the nearest enclosing
   // field that the file has. Problems in the order of their lines.
   std::string Describe(const std::vector<Problem>& problems) const;
 };
 
-// Reads and validates (validate.h). INVALID_ARGUMENT whose message is Describe() of everything that is wrong, also when
-// the file cannot be read.
+// Reads and validates. A file that can be read as a spec is returned with what is wrong with that spec, for the caller to
+// refuse or to show. INVALID_ARGUMENT when it cannot be (no such file, no YAML, an unknown key, a wrong type), whose message
+// is Describe() of everything that is wrong.
 absl::StatusOr<JobFile> ReadJobFile(const std::string& path);
 absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view text);
 

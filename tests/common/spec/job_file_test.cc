@@ -104,13 +104,18 @@ const BadFile kBadFiles[] = {
     {"two documents", "resources:", "---\nresources:", "bad.yaml: ", "several documents"},
 };
 
+// What a user is told, whether the file cannot be read as a spec or the spec is wrong; empty when all is well.
+std::string ErrorsOf(const std::string& name, const std::string& text) {
+  const auto file = ParseJobFile(name, text);
+  if (file.ok()) return file->Describe(file->problems);
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(file.status().message());
+}
+
 TEST(JobFileTest, EachBadFileGetsOneMessageWithItsPlace) {
-  ASSERT_TRUE(ParseJobFile("good.yaml", GoodJob()).ok()) << ParseJobFile("good.yaml", GoodJob()).status();
+  ASSERT_EQ(ErrorsOf("good.yaml", GoodJob()), "");
   for (const BadFile& bad : kBadFiles) {
-    const auto file = ParseJobFile("bad.yaml", JobWith(bad.old, bad.replacement));
-    ASSERT_FALSE(file.ok()) << bad.title;
-    EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
-    const std::string message(file.status().message());
+    const std::string message = ErrorsOf("bad.yaml", JobWith(bad.old, bad.replacement));
     EXPECT_THAT(message, StartsWith(bad.place)) << bad.title;
     EXPECT_THAT(message, HasSubstr(bad.fragment)) << bad.title;
     EXPECT_EQ(message.find("bad.yaml", 1), std::string::npos) << bad.title << ": more than one message: " << message;
@@ -121,7 +126,7 @@ TEST(JobFileTest, AllErrorsOfAFileAreReportedInTheOrderOfItsLines) {
   std::string text = JobWith("  layers: 2", "  layers: two");
   text.replace(text.find("  steps: 4"), 10, "  stepps: 4");
   text.replace(text.find("name: good"), 10, "name: -x");
-  const std::string message(ParseJobFile("bad.yaml", text).status().message());
+  const std::string message = ErrorsOf("bad.yaml", text);
   const size_t first = message.find("bad.yaml:1: name: ");
   const size_t second = message.find("bad.yaml:4: model.layers: ");
   const size_t third = message.find("bad.yaml:15: training.stepps: unknown key\n  did you mean steps?");
@@ -145,6 +150,7 @@ TEST(JobFileTest, ValuesArriveWhereTheyBelong) {
   text += "labels: {team: research, \"run\": \"7\"}\ncheckpoint: {directory: a/b, every_steps: 2}\n";
   const auto file = ParseJobFile("good.yaml", text);
   ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->problems, testing::IsEmpty());
   const v1::JobSpec& spec = file->spec;
   EXPECT_EQ(spec.name(), "good");
   EXPECT_EQ(spec.data().train(0).path(), "train");
@@ -160,6 +166,7 @@ TEST(JobFileTest, ValuesArriveWhereTheyBelong) {
 TEST(JobFileTest, AnExplicitZeroIsKeptWhereItMeansSomething) {
   const auto file = ParseJobFile("good.yaml", JobWith("  steps: 4", "  steps: 4\n  clip_grad_norm: 0"));
   ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->problems, testing::IsEmpty());
   EXPECT_TRUE(file->spec.training().has_clip_grad_norm());
   EXPECT_EQ(ResolveSpec(file->spec).spec.training().clip_grad_norm(), 0);
 }
@@ -170,12 +177,14 @@ TEST(JobFileTest, JsonIsAJobFileToo) {
     "vocab": 9, "context": 8}, "data": {"train": [{"path": "t", "weight": 0.5}]}, "training": {"global_batch": 1,
     "steps": 1, "micro_batch": 1}, "resources": {"ranks": 1}})");
   ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->problems, testing::IsEmpty());
   EXPECT_EQ(file->spec.data().train(0).weight(), 0.5);
 }
 
 TEST(JobFileTest, WrittenSpecsReadBackEqual) {
   const auto file = ParseJobFile("good.yaml", GoodJob() + "labels: {\"a b\": \"x: \\\"y\\\"\", n: \"12\"}\n");
   ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->problems, testing::IsEmpty());
   const v1::JobSpec resolved = ResolveSpec(file->spec, {0, "job-1"}).spec;
   for (const v1::JobSpec& spec : {file->spec, resolved}) {
     const std::string text = WriteJobFile(spec);
@@ -188,6 +197,7 @@ TEST(JobFileTest, WrittenSpecsReadBackEqual) {
 TEST(JobFileTest, TheQuickstartJobIsGood) {
   const auto file = ReadJobFile("deploy/jobs/quickstart.yaml");
   ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->problems, testing::IsEmpty());
   EXPECT_TRUE(ResolveSpec(file->spec).plan.feasible);
 }
 
