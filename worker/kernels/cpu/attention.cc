@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <initializer_list>
 
 #include "common/base/check.h"
 #include "worker/kernels/checks.h"
@@ -78,9 +80,9 @@ class HeadWorker {
         const Tensor probabilities = ScoreTile(tiles_.probabilities, compute_, queries, keys);
         Multiply(Queries(qkv, sequence, head, query), Keys(qkv, sequence, KeyHead(head), key), scores, kTransposeB,
                  false);
-        Rows(SoftmaxTileRows<T>{scores.as<float>(), probabilities.as<T>(), tiles_.top, tiles_.total, tiles_.shrink,
-                                kAttentionTile, query - key, scale_, key == 0},
-             queries, keys);
+        VisibleRows(SoftmaxTileRows<T>{scores.as<float>(), probabilities.as<T>(), tiles_.top, tiles_.total,
+                                       tiles_.shrink, kAttentionTile, query - key, scale_, key == 0},
+                    queries, keys, query - key, {tiles_.probabilities});
         if (key > 0) Rows(ShrinkRows{tiles_.first_sums, tiles_.shrink, shape_.head_dim}, queries, shape_.head_dim);
         Multiply(probabilities, Values(qkv, sequence, KeyHead(head), key), sums, kPlain, key > 0);
       }
@@ -165,6 +167,26 @@ class HeadWorker {
     RunRows(rows_, kernel, RowBox{0, rows, cols, 0, cols});
   }
 
+  // A kernel over a tile of scores, leaving out columns that all rows of a band hide; they become zero in `results`,
+  // which matmul reads.
+  template <typename Kernel>
+  void VisibleRows(const Kernel& kernel, int64_t queries, int64_t keys, int64_t first_visible,
+                   std::initializer_list<float*> results) {
+    constexpr int64_t kBand = 32;  // rows; the row sums' lanes, so that no band ends within them
+    for (int64_t row = 0; row < queries; row += kBand) {
+      const int64_t end = std::min(queries, row + kBand);
+      const int64_t visible = std::min(keys, first_visible + row + kBand);
+      RunRows(rows_, kernel, RowBox{row, end, visible, 0, visible});
+      if (visible == keys) continue;
+      for (float* const result : results) {
+        T* const start = reinterpret_cast<T*>(result);
+        for (int64_t r = row; r < end; ++r) {
+          std::memset(start + r * kAttentionTile + visible, 0, static_cast<size_t>(keys - visible) * sizeof(T));
+        }
+      }
+    }
+  }
+
   void Round(const float* sums, const Tensor& to, int64_t rows) {
     Rows(CastRows<float, T>{sums, to.as<T>(), shape_.head_dim, to.row_stride}, rows, shape_.head_dim);
   }
@@ -183,10 +205,10 @@ class HeadWorker {
     const Tensor d_scores = ScoreTile(tiles_.d_scores, compute_, queries, keys);
     Multiply(query_tile, key_tile, scores, kTransposeB, false);
     Multiply(d_out_tile, Values(qkv, sequence, KeyHead(head), key), d_probabilities, kTransposeB, false);
-    Rows(SoftmaxGradientRows<T>{scores.as<float>(), d_probabilities.as<float>(), lse + query,
-                                tiles_.correction + g * shape_.sequence + query, probabilities.as<T>(),
-                                d_scores.as<T>(), kAttentionTile, query - key, scale_},
-         queries, keys);
+    VisibleRows(SoftmaxGradientRows<T>{scores.as<float>(), d_probabilities.as<float>(), lse + query,
+                                       tiles_.correction + g * shape_.sequence + query, probabilities.as<T>(),
+                                       d_scores.as<T>(), kAttentionTile, query - key, scale_},
+                queries, keys, query - key, {tiles_.probabilities, tiles_.d_scores});
     const Tensor d_keys(tiles_.first_sums, DType::kF32, {keys, shape_.head_dim});
     const Tensor d_values(tiles_.second_sums, DType::kF32, {keys, shape_.head_dim});
     const Tensor d_queries(tiles_.d_queries + (g * shape_.sequence + query) * shape_.head_dim, DType::kF32,

@@ -16,7 +16,7 @@ namespace muster::kernels {
 template <typename T>
 struct SoftmaxTileRows {
   static constexpr bool kColumnsIndependent = false;
-  const float* scores;
+  float* scores;  // overwritten
   T* probabilities;
   float* top;      // running maximum of the scaled scores
   float* total;    // running sum of the probabilities
@@ -28,20 +28,21 @@ struct SoftmaxTileRows {
 
   template <typename Row>
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
-    const auto raw = row.load(scores + r * stride);
+    float* const scores_row = scores + r * stride;
+    const auto raw = row.load(scores_row);
     const int32_t last = static_cast<int32_t>(first_visible + r);
     const float factor = scale;
     const float hidden = FloatOfBits(0xff800000u);  // -infinity
-    const float tile_top =
-        row.max([&](auto i) { return static_cast<int32_t>(row.column(i)) <= last ? factor * raw[i] : hidden; });
+    const float tile_top = row.max([&](auto i) { return row.column(i) <= last ? factor * raw[i] : hidden; });
     const float before = first_tile ? hidden : top[r];
     const float now = Maximum(before, tile_top);
-    const auto probability = [&](auto i) {
+    row.store(scores_row, [&](auto i) {
       const float p = Exp(factor * raw[i] - now);
-      return static_cast<int32_t>(row.column(i)) <= last ? p : 0.0f;
-    };
-    const float tile_total = row.sum(probability);
-    row.store(probabilities + r * stride, probability);
+      return row.column(i) <= last ? p : 0.0f;
+    });
+    const auto weights = row.load(scores_row);
+    const float tile_total = row.sum([&](auto i) { return weights[i]; });
+    row.store(probabilities + r * stride, [&](auto i) { return weights[i]; });
     row.once([&] {
       const float kept = first_tile ? 0.0f : Exp(before - now);
       top[r] = now;
@@ -109,7 +110,7 @@ struct AttentionCorrectionRows {
 template <typename T>
 struct SoftmaxGradientRows {
   static constexpr bool kColumnsIndependent = true;
-  const float* scores;
+  float* scores;  // overwritten
   const float* d_probabilities;
   const float* lse;
   const float* correction;
@@ -121,20 +122,22 @@ struct SoftmaxGradientRows {
 
   template <typename Row>
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
-    const auto raw = row.load(scores + r * stride);
+    float* const scores_row = scores + r * stride;
+    const auto raw = row.load(scores_row);
     const auto d_weights = row.load(d_probabilities + r * stride);
     const int32_t last = static_cast<int32_t>(first_visible + r);
     const float factor = scale;
     const float log_sum = lse[r];
     const float subtracted = correction[r];
-    const auto probability = [&](auto i) {
+    row.store(scores_row, [&](auto i) {
       const float p = Exp(factor * raw[i] - log_sum);
-      return static_cast<int32_t>(row.column(i)) <= last ? p : 0.0f;
-    };
-    row.store(probabilities + r * stride, probability);
+      return row.column(i) <= last ? p : 0.0f;
+    });
+    const auto weights = row.load(scores_row);
+    row.store(probabilities + r * stride, [&](auto i) { return weights[i]; });
     row.store(d_scores + r * stride, [&](auto i) {
-      const float d = probability(i) * (d_weights[i] - subtracted) * factor;
-      return static_cast<int32_t>(row.column(i)) <= last ? d : 0.0f;
+      const float d = weights[i] * (d_weights[i] - subtracted) * factor;
+      return row.column(i) <= last ? d : 0.0f;
     });
   }
 };

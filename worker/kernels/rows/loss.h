@@ -58,7 +58,7 @@ struct CrossEntropyBackwardRows {
     const float log_sum = lse[r];
     const float s = scale;
     row.store(logits_row, [&](auto i) {
-      const float hit = static_cast<int32_t>(row.column(i)) == target ? 1.0f : 0.0f;
+      const float hit = row.column(i) == target ? 1.0f : 0.0f;
       return s * (Exp(values[i] - log_sum) - hit);
     });
   }
