@@ -8,6 +8,7 @@
 //  - Gradients of parameters are written with `=` when accumulate is false (first micro-batch), `+=` when it is true.
 //  - The order of every sum depends on shapes and on threads-per-rank only, never on the device's size or on timing.
 //  - Operations are enqueued on the context's stream (the CPU runs them at once) and read tensors when they run.
+//  - Each operation is a range of the device's profile, named in lower case.
 //  - Memory comes from the caller: nothing here allocates beyond small cached objects. Callers' shapes are checked with
 //  aborts: a
 //    wrong shape is a bug, not an input.

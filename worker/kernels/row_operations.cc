@@ -88,6 +88,7 @@ double SumBlocksToHost(KernelContext& context, const Tensor& values, bool square
 
 void EmbeddingForward(KernelContext& context, const Tensor& tokens, const Tensor& token_weight,
                       const Tensor& position_weight, int64_t sequence_length, const Tensor& out) {
+  const ProfileRange range(context.device(), "embedding");
   CheckVector(tokens, DType::kI32, out.rows());
   CheckShape(token_weight, out.dtype, token_weight.rows(), out.cols());
   CheckShape(position_weight, out.dtype, position_weight.rows(), out.cols());
@@ -105,6 +106,7 @@ void EmbeddingForward(KernelContext& context, const Tensor& tokens, const Tensor
 
 void EmbeddingBackward(KernelContext& context, const Tensor& tokens, const Tensor& d_out, int64_t sequence_length,
                        const Tensor& d_token, const Tensor& d_position, bool accumulate) {
+  const ProfileRange range(context.device(), "embedding");
   const int64_t rows = d_out.rows();
   const int64_t hidden = d_out.cols();
   CheckVector(tokens, DType::kI32, rows);
@@ -134,6 +136,7 @@ void EmbeddingBackward(KernelContext& context, const Tensor& tokens, const Tenso
 
 void LayerNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                       const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+  const ProfileRange range(context.device(), "layer_norm");
   CheckShape(out, x.dtype, x.rows(), x.cols());
   CheckVector(weight, x.dtype, x.cols());
   CheckVector(bias, x.dtype, x.cols());
@@ -151,6 +154,7 @@ void LayerNormForward(KernelContext& context, const Tensor& x, const Tensor& wei
 void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor& x, const Tensor& weight,
                        const Tensor& mean, const Tensor& rstd, const Tensor& d_x, bool add_to_d_x,
                        const Tensor& d_weight, const Tensor& d_bias, bool accumulate, const Tensor& partials) {
+  const ProfileRange range(context.device(), "layer_norm");
   const int64_t rows = x.rows();
   const int64_t hidden = x.cols();
   CheckShape(d_out, x.dtype, rows, hidden);
@@ -183,6 +187,7 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
 // ------------------------------------------------------------------------------------------------------------
 
 void Add(KernelContext& context, const Tensor& x, const Tensor& residual, const Tensor& out) {
+  const ProfileRange range(context.device(), "add");
   CheckShape(residual, x.dtype, x.rows(), x.cols());
   CheckShape(out, x.dtype, x.rows(), x.cols());
   const Walk walk = WalkOf(x, residual, out);
@@ -195,6 +200,7 @@ void Add(KernelContext& context, const Tensor& x, const Tensor& residual, const 
 }
 
 void GeluForward(KernelContext& context, const Tensor& x, const Tensor& out) {
+  const ProfileRange range(context.device(), "gelu");
   CheckShape(out, x.dtype, x.rows(), x.cols());
   const Walk walk = WalkOf(x, out);
   WithType(x.dtype, [&](auto type) {
@@ -204,6 +210,7 @@ void GeluForward(KernelContext& context, const Tensor& x, const Tensor& out) {
 }
 
 void GeluBackward(KernelContext& context, const Tensor& d_out, const Tensor& x, const Tensor& d_x) {
+  const ProfileRange range(context.device(), "gelu");
   CheckShape(d_out, x.dtype, x.rows(), x.cols());
   CheckShape(d_x, x.dtype, x.rows(), x.cols());
   const Walk walk = WalkOf(d_out, x, d_x);
@@ -217,6 +224,7 @@ void GeluBackward(KernelContext& context, const Tensor& d_out, const Tensor& x, 
 
 void BiasGradient(KernelContext& context, const Tensor& d_out, const Tensor& d_bias, bool accumulate,
                   const Tensor& partials) {
+  const ProfileRange range(context.device(), "bias_gradient");
   const int64_t cols = d_out.cols();
   CheckVector(d_bias, DType::kF32, cols);
   CheckVector(partials, DType::kF32, kColumnPartitions * cols);
@@ -237,6 +245,7 @@ void Zero(KernelContext& context, const Tensor& x) {
 }
 
 void Cast(KernelContext& context, const Tensor& from, const Tensor& to) {
+  const ProfileRange range(context.device(), "cast");
   const bool flat = IsDense(from) && IsDense(to);
   MUSTER_CHECK(from.elements() == to.elements() && (flat || from.cols() == to.cols()), from.elements(), " elements to ",
                to.elements());
@@ -251,6 +260,7 @@ void Cast(KernelContext& context, const Tensor& from, const Tensor& to) {
 }
 
 void SumInOrder(KernelContext& context, const Tensor& parts, const Tensor& out) {
+  const ProfileRange range(context.device(), "sum_in_order");
   const int64_t count = parts.rows();
   CheckShape(parts, DType::kF32, count, out.elements());
   CheckVector(out, DType::kF32, out.elements());
@@ -263,6 +273,7 @@ void SumInOrder(KernelContext& context, const Tensor& parts, const Tensor& out) 
 
 void CrossEntropyForward(KernelContext& context, const Tensor& logits, const Tensor& targets, const Tensor& losses,
                          const Tensor& lse) {
+  const ProfileRange range(context.device(), "cross_entropy");
   CheckVector(targets, DType::kI32, logits.rows());
   CheckVector(losses, DType::kF32, logits.rows());
   CheckVector(lse, DType::kF32, logits.rows());
@@ -277,6 +288,7 @@ void CrossEntropyForward(KernelContext& context, const Tensor& logits, const Ten
 
 void CrossEntropyBackward(KernelContext& context, const Tensor& logits, const Tensor& targets, const Tensor& lse,
                           float scale) {
+  const ProfileRange range(context.device(), "cross_entropy");
   CheckVector(targets, DType::kI32, logits.rows());
   CheckVector(lse, DType::kF32, logits.rows());
   WithType(logits.dtype, [&](auto type) {
@@ -294,10 +306,12 @@ double SumToHost(KernelContext& context, const Tensor& values) { return SumBlock
 // --------------------------------------------------------------------------------------------------------------
 
 double SumOfSquaresToHost(KernelContext& context, const Tensor& gradient) {
+  const ProfileRange range(context.device(), "gradient_norm");
   return SumBlocksToHost(context, gradient, true);
 }
 
 void AdamW(KernelContext& context, const AdamWArgs& args) {
+  const ProfileRange range(context.device(), "adamw");
   const int64_t count = args.gradient.elements();
   CheckVector(args.gradient, DType::kF32, count);
   CheckVector(args.master, DType::kF32, count);

@@ -248,6 +248,7 @@ void ForEachHead(KernelContext& context, const AttentionShape& shape, DType comp
 
 void AttentionForward(KernelContext& context, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                       const Tensor& lse, const Tensor& workspace) {
+  const ProfileRange range(context.device(), "attention");
   CheckAttention(shape, qkv, out, lse, workspace, context.threads());
   ForEachHead(context, shape, qkv.dtype, workspace, shape.batch * shape.heads, [&](auto& worker, int64_t i) {
     worker.Forward(i / shape.heads, i % shape.heads, qkv, out, lse.as<float>() + i * shape.sequence);
@@ -256,6 +257,7 @@ void AttentionForward(KernelContext& context, const AttentionShape& shape, const
 
 void AttentionBackward(KernelContext& context, const AttentionShape& shape, const Tensor& d_out, const Tensor& qkv,
                        const Tensor& out, const Tensor& lse, const Tensor& d_qkv, const Tensor& workspace) {
+  const ProfileRange range(context.device(), "attention");
   CheckAttention(shape, qkv, out, lse, workspace, context.threads());
   CheckAttention(shape, d_qkv, d_out, lse, workspace, context.threads());
   const int64_t group = shape.heads / shape.kv_heads;

@@ -5,6 +5,7 @@
 namespace muster::kernels {
 
 void MatMul(KernelContext& context, const MatMulArgs& args) {
+  const ProfileRange range(context.device(), "matmul");
   CheckMatMul(args);
   context.backend().matmul().Run(args);
 }
