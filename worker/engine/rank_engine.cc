@@ -29,14 +29,18 @@ absl::Span<float> HostSpan(const Tensor& floats) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankEngine>> RankEngine::Build(const EngineConfig& config, Communicator& world,
-                                                              const Clock& clock) {
+                                                              const Clock& clock, Device* device) {
   MUSTER_RETURN_IF_ERROR(CheckEngineConfig(config));
   if (world.size() != config.layout.ranks() || world.rank() != config.rank) {
     return absl::InvalidArgumentError(absl::StrCat("rank ", config.rank, " of ", config.layout.ranks(),
                                                    " is configured, the communicator has rank ", world.rank(), " of ",
                                                    world.size()));
   }
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenDevice(/*ordinal=*/0));
+  std::unique_ptr<Device> own_device;
+  if (device == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(own_device, OpenDevice(/*ordinal=*/0));
+    device = own_device.get();
+  }
   MUSTER_ASSIGN_OR_RETURN(
       StageMemory memory,
       StageMemory::Allocate(*device, BuildLedger(config.model, config.layout, UnitsOf(config), config.rank)));
@@ -45,15 +49,16 @@ absl::StatusOr<std::unique_ptr<RankEngine>> RankEngine::Build(const EngineConfig
                                                 memory.BindBytes("workspace/kernels")));
   MUSTER_ASSIGN_OR_RETURN(RankGroups groups, SplitGroups(world, config.model, config.layout));
   return std::unique_ptr<RankEngine>(
-      new RankEngine(config, clock, std::move(device), std::move(memory), std::move(kernels), std::move(groups)));
+      new RankEngine(config, clock, std::move(own_device), std::move(memory), std::move(kernels), std::move(groups)));
 }
 
-RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::unique_ptr<Device> device_in,
+RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::unique_ptr<Device> own_device_in,
                        StageMemory memory_in, std::unique_ptr<KernelContext> kernels_in, RankGroups groups_in)
     : config(config_in),
       coordinate(CoordinateOf(config.layout, config.rank)),
       units(UnitsOf(config)),
-      device(std::move(device_in)),
+      own_device(std::move(own_device_in)),
+      device(kernels_in->device()),
       memory(std::move(memory_in)),
       kernels(std::move(kernels_in)),
       groups(std::move(groups_in)),

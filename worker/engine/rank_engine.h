@@ -29,8 +29,9 @@ class RankEngine {
  public:
   // Checks the configuration, allocates the arena, splits the groups. Weights are not set yet. Every rank calls it at
   // the same time.
+  // `device`, which outlives the engine, may be null: then the engine opens that of the linked back-end.
   static absl::StatusOr<std::unique_ptr<RankEngine>> Build(const EngineConfig& config, Communicator& world,
-                                                           const Clock& clock);
+                                                           const Clock& clock, Device* device = nullptr);
 
   RankEngine(const RankEngine&) = delete;
   RankEngine& operator=(const RankEngine&) = delete;
@@ -44,7 +45,8 @@ class RankEngine {
   const EngineConfig config;
   const RankCoordinate coordinate;
   const UnitRange units;
-  const std::unique_ptr<Device> device;
+  const std::unique_ptr<Device> own_device;  // null where the device was given
+  Device& device;
   StageMemory memory;
   const std::unique_ptr<KernelContext> kernels;
   RankGroups groups;
@@ -56,7 +58,7 @@ class RankEngine {
   const Optimizer optimizer;
 
  private:
-  RankEngine(const EngineConfig& config, const Clock& clock, std::unique_ptr<Device> device, StageMemory memory,
+  RankEngine(const EngineConfig& config, const Clock& clock, std::unique_ptr<Device> own_device, StageMemory memory,
              std::unique_ptr<KernelContext> kernels, RankGroups groups);
 
   TiedEmbedding tied_embedding_;

@@ -54,8 +54,7 @@ class RankTrainer : public Trainer {
   std::atomic<bool> stop_requested_{false};
 };
 
-// ---- the loop
-// ----------------------------------------------------------------------------------------------------------------
+// ---- the loop ----------------------------------------------------------------------------------------------
 
 absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
   if (config_.validation.before_first_step) MUSTER_RETURN_IF_ERROR(Validate());
@@ -117,8 +116,7 @@ absl::StatusOr<StepVerdict> RankTrainer::TrainStep(StepReport& report) {
   return verdict;
 }
 
-// ---- its parts
-// ---------------------------------------------------------------------------------------------------------------
+// ---- its parts ---------------------------------------------------------------------------------------------
 
 // Counted targets of the global batch, known before the first backward: gradients are means from the start and never
 // sums that a narrow type could overflow with. Only the head needs it.
@@ -202,14 +200,13 @@ absl::Status RankTrainer::ForEachWeight(
     const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const {
   for (const StageParameter& parameter : engine_->parameters) {
     std::vector<float> values(static_cast<size_t>(parameter.info.elements()));
-    engine_->device->CopyToHost(values.data(), parameter.master.data, parameter.master.bytes());
+    engine_->device.CopyToHost(values.data(), parameter.master.data, parameter.master.bytes());
     MUSTER_RETURN_IF_ERROR(visit(parameter.info, values));
   }
   return absl::OkStatus();
 }
 
-// ---- the beginning
-// -----------------------------------------------------------------------------------------------------------
+// ---- the beginning -----------------------------------------------------------------------------------------
 
 absl::StatusOr<TrainingPosition> SetWeights(const EngineConfig& config, const TrainerParts& parts,
                                             const RankEngine& engine) {
@@ -234,7 +231,8 @@ absl::StatusOr<TrainingPosition> SetWeights(const EngineConfig& config, const Tr
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& config, const TrainerParts& parts) {
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<RankEngine> engine, RankEngine::Build(config, *parts.world, *parts.clock));
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<RankEngine> engine,
+                          RankEngine::Build(config, *parts.world, *parts.clock, parts.device));
   if (!config.checkpoint.directory.empty()) {
     MUSTER_RETURN_IF_ERROR(ProveSharedDirectory(*parts.world, config.checkpoint));
   }

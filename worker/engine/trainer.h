@@ -18,6 +18,7 @@
 
 namespace muster {
 
+class Device;        // worker/tensor/device.h
 class SampleSource;  // worker/data/sample_source.h
 
 // What a Trainer is given and does not own; all of it outlives the Trainer.
@@ -27,6 +28,7 @@ struct TrainerParts {
   const SampleSource* validation = nullptr;  // equal on every rank; null when nothing is validated
   TrainerObserver* observer = nullptr;       // null: nobody listens
   const Clock* clock = nullptr;
+  Device* device = nullptr;  // null: the trainer opens that of the linked back-end
 
   // Called on the trainer's thread before each optimizer step; an error ends the run with it. The lease check of a rank
   // whose agent may be gone.
