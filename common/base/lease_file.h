@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,8 +22,11 @@ class LeaseMapping {
   // Opens, or creates with a lease that has passed. FAILED_PRECONDITION for a file that is no lease.
   static absl::StatusOr<LeaseMapping> Map(const std::string& path, bool create);
 
-  LeaseMapping(LeaseMapping&& other) noexcept : deadline_(other.deadline_) { other.deadline_ = nullptr; }
-  LeaseMapping& operator=(LeaseMapping&&) = delete;
+  LeaseMapping(LeaseMapping&& other) noexcept : deadline_(std::exchange(other.deadline_, nullptr)) {}
+  LeaseMapping& operator=(LeaseMapping&& other) noexcept {
+    std::swap(deadline_, other.deadline_);
+    return *this;
+  }
   ~LeaseMapping();
 
   std::atomic<int64_t>& deadline_nanoseconds() const { return *deadline_; }

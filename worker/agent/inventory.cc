@@ -2,13 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <string>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "common/base/instruction_set.h"
 
 namespace muster {
 namespace {
@@ -20,25 +17,7 @@ std::string FirstLine(const char* path) {
   return line;
 }
 
-std::string CpuFlags() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.rfind("flags", 0) == 0) return line;
-  }
-  return "";
-}
-
 }  // namespace
-
-std::string InstructionSet() {
-  const std::vector<std::string> flags = absl::StrSplit(CpuFlags(), ' ');
-  const auto has = [&](const char* flag) { return std::find(flags.begin(), flags.end(), flag) != flags.end(); };
-  if (has("amx_bf16")) return "amx_bf16";
-  if (has("avx512_bf16")) return "avx512_bf16";
-  if (has("avx512bw") && has("avx512vl")) return "avx512";
-  return has("avx2") ? "avx2" : "sse4.2";
-}
 
 v1::Inventory MakeInventory(const AgentOptions& options, const std::string& version, const HostPort& metrics) {
   v1::Inventory inventory;

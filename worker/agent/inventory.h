@@ -8,7 +8,4 @@ namespace muster {
 
 v1::Inventory MakeInventory(const AgentOptions& options, const std::string& version, const HostPort& metrics);
 
-// "amx_bf16", "avx512_bf16", "avx512", "avx2" or "sse4.2": the widest that matrix products use here.
-std::string InstructionSet();
-
 }  // namespace muster
