@@ -1,0 +1,27 @@
+#include "worker/rank/exit_status.h"
+
+#include "common/base/exit_codes.h"
+
+namespace muster {
+
+int ExitCodeOf(const absl::Status& error, RankStage stage) {
+  if (error.ok()) return kExitCompleted;
+  if (stage == RankStage::kJoin) return kExitInfrastructure;
+  switch (error.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kDataLoss:
+      return kExitUserError;
+    case absl::StatusCode::kResourceExhausted:  // memory while building, disk space later
+      return stage == RankStage::kBuild ? kExitOutOfMemory : kExitInfrastructure;
+    default:
+      return kExitInfrastructure;
+  }
+}
+
+}  // namespace muster

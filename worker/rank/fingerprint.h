@@ -1,0 +1,15 @@
+// What the bits of a result depend on beside the job: equal fingerprints give equal bits. Carried by every start of a
+// rank, so that a change is an event and not a mystery.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "worker/engine/engine_config.h"
+
+namespace muster {
+
+// Instruction set, library versions, threads, layout and precision. The pipeline's cut is left out: it changes nothing.
+std::map<std::string, std::string> Fingerprint(const EngineConfig& config);
+
+}  // namespace muster

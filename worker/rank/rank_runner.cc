@@ -1,0 +1,226 @@
+#include "worker/rank/rank_runner.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_codes.h"
+#include "common/base/file_lock.h"
+#include "common/base/lease_file.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/address.h"
+#include "common/rpc/proto_time.h"
+#include "worker/checkpoint/checkpoint_directory.h"
+#include "worker/comm/gloo_communicator.h"
+#include "worker/rank/assignment_config.h"
+#include "worker/rank/fingerprint.h"
+#include "worker/rank/process_time.h"
+#include "worker/rank/report_observer.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kDefaultJoinDeadline = absl::Seconds(60);
+constexpr absl::Duration kDefaultOperationDeadline = absl::Seconds(60);
+constexpr absl::Duration kFlush = absl::Seconds(2);  // an agent that takes longer is stopped, and so are we soon
+constexpr char kWorld[] = "world";
+constexpr char kReady[] = "world/ready";
+
+absl::Duration Or(const google::protobuf::Duration& duration, absl::Duration otherwise) {
+  const absl::Duration value = FromProto(duration);
+  return value > absl::ZeroDuration() ? value : otherwise;
+}
+
+v1::RankReport IdentityOf(const v1::Assignment& assignment) {
+  v1::RankReport identity;
+  identity.set_job_id(assignment.job_id());
+  identity.set_attempt(assignment.attempt());
+  identity.set_rank(assignment.rank());
+  return identity;
+}
+
+v1::ExitKind KindOf(int exit_code) {
+  switch (exit_code) {
+    case kExitCompleted:
+      return v1::EXIT_COMPLETED;
+    case kExitStopped:
+      return v1::EXIT_STOPPED;
+    case kExitUserError:
+      return v1::EXIT_USER_ERROR;
+    case kExitOutOfMemory:
+      return v1::EXIT_OUT_OF_MEMORY;
+    default:
+      return v1::EXIT_INFRASTRUCTURE;
+  }
+}
+
+}  // namespace
+
+struct RankRunner::Parts {
+  std::optional<FileLock> lock;
+  std::optional<LeaseReader> lease;
+  v1::Assignment assignment;
+  RankRoots roots;
+  std::unique_ptr<v1::RankService::Stub> agent;
+  std::unique_ptr<v1::RendezvousService::Stub> coordinator;
+  std::unique_ptr<Reporter> reporter;
+  std::unique_ptr<ReportObserver> observer;
+  std::unique_ptr<RendezvousClient> rendezvous;
+  DataSources data;
+  EngineConfig config;
+};
+
+int RankRunner::Run() {
+  phase_began_ = ProcessStart();
+  const absl::StatusOr<TrainingOutcome> outcome = RunToEnd();
+  int exit_code = ExitCodeOf(outcome.status(), stage_);
+  if (outcome.ok() && *outcome == TrainingOutcome::kStopped) exit_code = kExitStopped;
+  if (!outcome.ok()) {
+    std::fprintf(stderr, "muster-rank: error: %s\n", std::string(outcome.status().message()).c_str());
+  }
+  ReportFinished(outcome.status(), exit_code);
+  return exit_code;
+}
+
+absl::StatusOr<TrainingOutcome> RankRunner::RunToEnd() {
+  MUSTER_RETURN_IF_ERROR(Prepare());
+  EndPhase("process");
+  stage_ = RankStage::kJoin;
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> world, JoinWorld());
+  EndPhase("join");
+  stage_ = RankStage::kBuild;
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, BuildTrainer(*world));
+  MUSTER_RETURN_IF_ERROR(ProveSharedCheckpoints(*world, parts_->config));
+  EndPhase("restore");
+  stage_ = RankStage::kTrain;
+  ReportStarted(*trainer, parts_->config);
+  {
+    absl::MutexLock lock(&mutex_);
+    trainer_ = trainer.get();
+    if (stop_requested_) trainer_->RequestStop();
+  }
+  const absl::StatusOr<TrainingOutcome> outcome = trainer->Run();
+  {
+    absl::MutexLock lock(&mutex_);
+    trainer_ = nullptr;
+    ended_ = true;
+  }
+  // A rank that leaves early looks like one that died. What was trained is safe whatever becomes of the barrier.
+  if (outcome.ok()) Barrier(*world).IgnoreError();
+  return outcome;
+}
+
+absl::Status RankRunner::Prepare() {
+  parts_ = std::make_shared<Parts>();
+  Parts& parts = *parts_;
+  if (!options_.lock_file.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(parts.lock, FileLock::Acquire(options_.lock_file));
+  }
+  if (!options_.lease_file.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(parts.lease, LeaseReader::Open(options_.lease_file));
+  }
+  MUSTER_ASSIGN_OR_RETURN(parts.assignment, ReadAssignment(options_.assignment_file));
+  const v1::Assignment& assignment = parts.assignment;
+  parts.roots = {options_.data_root, options_.checkpoint_root};
+
+  parts.agent = v1::RankService::NewStub(MakeChannel(options_.agent));
+  parts.reporter = std::make_unique<Reporter>(parts.agent.get(), IdentityOf(assignment));
+  parts.coordinator = v1::RendezvousService::NewStub(MakeChannel(options_.coordinator));
+  parts.rendezvous = std::make_unique<RendezvousClient>(
+      parts.coordinator.get(), RankIdentity{assignment.job_id(), assignment.attempt(), assignment.rank(),
+                                            assignment.resolved_spec().resources().ranks()});
+
+  MUSTER_ASSIGN_OR_RETURN(parts.data, OpenData(assignment.resolved_spec(), parts.roots));
+  MUSTER_ASSIGN_OR_RETURN(parts.config, MakeEngineConfig(assignment, parts.roots, parts.data.validation_windows()));
+  MUSTER_RETURN_IF_ERROR(CheckEngineConfig(parts.config));
+  const RankCoordinate place = CoordinateOf(parts.config.layout, parts.config.rank);
+  const bool leader = place.pipeline == parts.config.layout.pipeline - 1 && place.data == 0 && place.tensor == 0;
+  parts.observer =
+      std::make_unique<ReportObserver>([&parts](v1::RankReport report) { parts.reporter->Send(report); },
+                                       assignment.rank(), assignment.attempt(), leader, options_.checkpoint_root);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> RankRunner::JoinWorld() {
+  const v1::Assignment& assignment = parts_->assignment;
+  const absl::Duration deadline = Or(assignment.join_deadline(), kDefaultJoinDeadline);
+  RendezvousClient& rendezvous = *parts_->rendezvous;
+  MUSTER_RETURN_IF_ERROR(rendezvous.Join(kWorld, options_.host, deadline).status());
+
+  GlooOptions gloo;
+  gloo.rank = static_cast<int>(assignment.rank());
+  gloo.size = static_cast<int>(parts_->config.layout.ranks());
+  gloo.host = options_.host;
+  gloo.setup_deadline = deadline;
+  gloo.operation_deadline = Or(assignment.operation_deadline(), kDefaultOperationDeadline);
+  GrpcRendezvousStore store(&rendezvous, kWorld, deadline);
+  absl::StatusOr<std::unique_ptr<Communicator>> world = MakeGlooCommunicator(gloo, store);  // with a first barrier
+  // All train or none does: those who were connected hear at once that somebody was not.
+  const absl::Status vote = rendezvous.Vote(kReady, world.status(), deadline);
+  if (!world.ok()) return world.status();
+  MUSTER_RETURN_IF_ERROR(vote);
+  return world;
+}
+
+absl::StatusOr<std::unique_ptr<Trainer>> RankRunner::BuildTrainer(Communicator& world) {
+  TrainerParts trainer;
+  trainer.world = &world;
+  trainer.train = parts_->data.train.get();
+  trainer.validation = parts_->data.validation.get();
+  trainer.observer = parts_->observer.get();
+  trainer.clock = clock_;
+  if (parts_->lease.has_value()) {
+    trainer.before_optimizer_step = [this] { return parts_->lease->Check(clock_->SinceBoot()); };
+  }
+  return Trainer::Create(parts_->config, trainer);
+}
+
+absl::Status RankRunner::ProveSharedCheckpoints(Communicator& world, const EngineConfig& config) {
+  const std::string& root = config.checkpoint.directory;
+  const int64_t attempt = config.checkpoint.attempt;
+  const std::string nonce = absl::StrCat(config.checkpoint.job_id, "/", attempt);  // no other attempt has it
+  absl::Status written;
+  if (config.rank == 0) written = WriteProbe(root, attempt, nonce);
+  MUSTER_RETURN_IF_ERROR(Barrier(world));
+  const absl::Status seen = CheckProbe(root, attempt, nonce);
+  MUSTER_RETURN_IF_ERROR(Barrier(world));
+  if (config.rank == 0) RemoveProbe(root, attempt).IgnoreError();
+  return written.ok() ? seen : written;
+}
+
+void RankRunner::ReportStarted(const Trainer& trainer, const EngineConfig& config) {
+  v1::RankReport report;
+  v1::RankStarted& started = *report.mutable_started();
+  SetMemory(trainer.Memory(), started);
+  started.set_resumed_step(parts_->assignment.resume_step());
+  for (const auto& [phase, seconds] : startup_seconds_) (*started.mutable_startup_seconds())[phase] = seconds;
+  for (const auto& [name, value] : Fingerprint(config)) (*started.mutable_fingerprint())[name] = value;
+  parts_->reporter->Send(std::move(report));
+}
+
+void RankRunner::ReportFinished(const absl::Status& status, int exit_code) {
+  if (parts_ == nullptr || parts_->reporter == nullptr) return;
+  v1::RankReport report;
+  report.mutable_finished()->set_kind(KindOf(exit_code));
+  report.mutable_finished()->set_message(std::string(status.message()));
+  parts_->reporter->Send(std::move(report));
+  parts_->reporter->Flush(kFlush);
+}
+
+void RankRunner::EndPhase(const std::string& name) {
+  const absl::Duration now = clock_->SinceBoot();
+  startup_seconds_[name] = absl::ToDoubleSeconds(now - phase_began_);
+  phase_began_ = now;
+}
+
+bool RankRunner::RequestStop() {
+  absl::MutexLock lock(&mutex_);
+  stop_requested_ = true;
+  if (trainer_ != nullptr) trainer_->RequestStop();
+  return trainer_ != nullptr || ended_;
+}
+
+}  // namespace muster

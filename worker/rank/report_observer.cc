@@ -1,0 +1,92 @@
+#include "worker/rank/report_observer.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+double Of(const PhaseSeconds& seconds, Phase phase) { return seconds[static_cast<size_t>(phase)]; }
+
+v1::PhaseSeconds ToProto(const PhaseSeconds& seconds) {
+  v1::PhaseSeconds phases;
+  phases.set_forward(Of(seconds, Phase::kForward));
+  phases.set_backward(Of(seconds, Phase::kBackward));
+  phases.set_optimizer(Of(seconds, Phase::kOptimizer));
+  phases.set_comm_exposed(Of(seconds, Phase::kCommExposed));
+  phases.set_bubble(Of(seconds, Phase::kBubble));
+  phases.set_data_wait(Of(seconds, Phase::kDataWait));
+  phases.set_checkpoint(Of(seconds, Phase::kCheckpoint));
+  phases.set_other(Of(seconds, Phase::kOther));
+  return phases;
+}
+
+v1::MemoryByCategory ToProto(const std::array<int64_t, kMemoryCategories>& bytes) {
+  const auto of = [&](MemoryCategory category) { return bytes[static_cast<size_t>(category)]; };
+  v1::MemoryByCategory memory;
+  memory.set_parameters(of(MemoryCategory::kParameters));
+  memory.set_gradients(of(MemoryCategory::kGradients));
+  memory.set_optimizer_state(of(MemoryCategory::kOptimizerState));
+  memory.set_activations(of(MemoryCategory::kActivations));
+  memory.set_logits(of(MemoryCategory::kLogits));
+  memory.set_communication(of(MemoryCategory::kCommunication));
+  memory.set_workspace(of(MemoryCategory::kWorkspace));
+  memory.set_staging(of(MemoryCategory::kStaging));
+  return memory;
+}
+
+}  // namespace
+
+void ReportObserver::OnStep(const StepReport& report) {
+  v1::RankReport message;
+  v1::StepReport& step = *message.mutable_step();
+  step.set_step(report.step);
+  step.set_loss(report.loss);
+  step.set_tokens(report.tokens);
+  step.set_gradient_norm(report.gradient_norm);
+  step.set_clip_factor(report.clip_factor);
+  step.set_learning_rate(report.learning_rate);
+  step.set_seconds(report.seconds);
+  *step.mutable_phases() = ToProto(report.phase_seconds);
+  step.set_leader(leader_);
+  send_(std::move(message));
+}
+
+void ReportObserver::OnValidation(const ValidationReport& report) {
+  v1::RankReport message;
+  v1::ValidationReport& validation = *message.mutable_validation();
+  validation.set_step(report.step);
+  validation.set_loss(report.loss);
+  validation.set_tokens(report.tokens);
+  validation.set_seconds(report.seconds);
+  send_(std::move(message));
+}
+
+void ReportObserver::OnCheckpoint(const CheckpointReport& report) {
+  if (rank_ != 0) return;  // it is one checkpoint, complete on every rank or on none
+  v1::RankReport message;
+  v1::Checkpoint& checkpoint = *message.mutable_checkpoint();
+  absl::string_view path = report.directory;
+  if (absl::ConsumePrefix(&path, checkpoint_root_)) absl::ConsumePrefix(&path, "/");
+  checkpoint.set_step(report.step);
+  checkpoint.set_attempt(attempt_);
+  checkpoint.set_path(std::string(path));
+  checkpoint.set_bytes(report.bytes);
+  checkpoint.set_seconds(report.seconds);
+  *checkpoint.mutable_written_at() = ToProto(absl::Now());
+  send_(std::move(message));
+}
+
+void SetMemory(const MemoryReport& memory, v1::RankStarted& started) {
+  *started.mutable_planned() = ToProto(memory.planned_bytes);
+  *started.mutable_used() = ToProto(memory.used_bytes);
+  started.set_planned_arena_bytes(memory.planned_arena_bytes);
+  started.set_arena_bytes(memory.arena_bytes);
+}
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+// Turns what the trainer tells into reports for the agent.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "muster/v1/worker.pb.h"
+#include "worker/engine/observer.h"
+
+namespace muster {
+
+class ReportObserver : public TrainerObserver {
+ public:
+  using Send = std::function<void(v1::RankReport report)>;
+
+  // `leader`: this rank speaks for the job. Checkpoints are told by their path below `checkpoint_root`, by rank 0.
+  ReportObserver(Send send, int64_t rank, int64_t attempt, bool leader, std::string checkpoint_root)
+      : send_(std::move(send)),
+        rank_(rank),
+        attempt_(attempt),
+        leader_(leader),
+        checkpoint_root_(std::move(checkpoint_root)) {}
+
+  void OnStep(const StepReport& report) override;
+  void OnValidation(const ValidationReport& report) override;
+  void OnCheckpoint(const CheckpointReport& report) override;
+
+ private:
+  const Send send_;
+  const int64_t rank_;
+  const int64_t attempt_;
+  const bool leader_;
+  const std::string checkpoint_root_;
+};
+
+// For RankStarted.
+void SetMemory(const MemoryReport& memory, v1::RankStarted& started);
+
+}  // namespace muster
