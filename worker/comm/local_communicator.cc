@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -66,9 +67,14 @@ class LocalWorld {
  public:
   LocalWorld(int size, absl::Duration deadline) : deadline(deadline), gone_(static_cast<size_t>(size), false) {}
 
-  // The group of that name, made by the first of its members to come.
-  std::shared_ptr<LocalChannel> Channel(const std::string& name, const std::vector<int>& world_ranks) {
+  // The group of that name, made by the first of its members to come. INVALID_ARGUMENT when this member has come
+  // before.
+  absl::StatusOr<std::shared_ptr<LocalChannel>> Join(const std::string& name, const std::vector<int>& world_ranks,
+                                                     int world_rank) {
     absl::MutexLock lock(&mutex_);
+    if (!joined_.emplace(name, world_rank).second) {
+      return absl::InvalidArgumentError(absl::StrCat("world rank ", world_rank, " has had a group ", name, " before"));
+    }
     std::shared_ptr<LocalChannel>& channel = channels_[std::make_pair(name, world_ranks)];
     if (channel == nullptr) channel = std::make_shared<LocalChannel>(name, world_ranks);
     return channel;
@@ -123,6 +129,7 @@ class LocalWorld {
 
   absl::Mutex mutex_;
   std::map<std::pair<std::string, std::vector<int>>, std::shared_ptr<LocalChannel>> channels_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<std::string, int>> joined_ ABSL_GUARDED_BY(mutex_);  // groups and their world ranks
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> gone_ ABSL_GUARDED_BY(mutex_);
 };
@@ -233,8 +240,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> LocalCommunicator::Split(const std
   MUSTER_ASSIGN_OR_RETURN(const int rank, RankAfterSplit(*this, ranks, name));
   std::vector<int> world_ranks;
   for (int member : ranks) world_ranks.push_back(channel_->world_ranks[static_cast<size_t>(member)]);
-  return std::unique_ptr<Communicator>(
-      std::make_unique<LocalCommunicator>(world_, world_->Channel(name, world_ranks), rank));
+  const int world_rank = channel_->world_ranks[static_cast<size_t>(rank_)];
+  MUSTER_ASSIGN_OR_RETURN(auto channel, world_->Join(name, world_ranks, world_rank));
+  return std::unique_ptr<Communicator>(std::make_unique<LocalCommunicator>(world_, std::move(channel), rank));
 }
 
 void LocalCommunicator::Abort(absl::string_view reason) {
@@ -248,8 +256,9 @@ std::vector<std::unique_ptr<LocalCommunicator>> MakeLocalGroup(int size, absl::D
   std::vector<int> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
   std::vector<std::unique_ptr<LocalCommunicator>> group;
-  for (int rank : ranks)
-    group.push_back(std::make_unique<LocalCommunicator>(world, world->Channel("world", ranks), rank));
+  for (int rank : ranks) {
+    group.push_back(std::make_unique<LocalCommunicator>(world, world->Join("world", ranks, rank).value(), rank));
+  }
   return group;
 }
 

@@ -192,6 +192,8 @@ TEST_P(CollectivesTest, SplitRefusesAListThatIsNoGroup) {
     EXPECT_EQ(world.Split({rank, rank}, "twice").status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(world.Split({rank, 2}, "beyond").status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(world.Split({0, 1}, "world").status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(world.Split({0, 1}, "used").ok());
+    EXPECT_EQ(world.Split({0, 1}, "used").status().code(), absl::StatusCode::kInvalidArgument);
     return Barrier(world);
   })));
 }
