@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "tests/worker/engine/training_harness.h"
 
 namespace muster {
@@ -137,6 +138,26 @@ TEST(Trainer, NamesRankAndUnitOfWhatIsNotFinite) {
       EXPECT_THAT(message, HasSubstr(expected.rank));
       EXPECT_TRUE(rank.steps.empty());
     }
+  }
+}
+
+// Large activations in front of small weights: every output is finite, and the squares of one weight's gradient are
+// not.
+absl::Status LopsidedWeights(const ParameterInfo& parameter, int64_t first, absl::Span<float> values) {
+  MUSTER_RETURN_IF_ERROR(SpoiltWeights(parameter, first, values, ""));
+  float scale = 1;
+  if (parameter.name == "layer.1.attention.norm.weight") scale = 1e25f;
+  if (parameter.name == "layer.1.attention.qkv.weight") scale = 1e-25f;
+  for (float& value : values) value *= scale;
+  return absl::OkStatus();
+}
+
+TEST(Trainer, NamesTheGradientThatIsNotFinite) {
+  for (const RankResult& rank : RunJob(Cut(TinyJob(), {2}, 2), {.initial_weights = LopsidedWeights})) {
+    EXPECT_EQ(rank.status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(rank.status.message()),
+                HasSubstr("step 1: the gradient of layer.1.attention.qkv.weight (unit 1.attention on rank 2 and its "
+                          "replicas) is not finite"));
   }
 }
 

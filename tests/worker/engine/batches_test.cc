@@ -1,0 +1,94 @@
+#include "worker/engine/batches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "common/plan/ledger.h"
+#include "tests/worker/engine/training_harness.h"
+#include "worker/tensor/cpu_device.h"
+
+namespace muster {
+namespace {
+
+// Sample i is the token i, everywhere.
+class IndexSource : public SampleSource {
+ public:
+  int64_t sequence_length() const override { return 4; }
+  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
+    std::fill(tokens.begin(), tokens.end(), static_cast<int32_t>(index));
+    std::fill(targets.begin(), targets.end(), static_cast<int32_t>(index));
+    return absl::OkStatus();
+  }
+};
+
+Layout TwoReplicas() { return {.data = 2, .micro_batch = 2, .accumulation_steps = 2, .sequence_length = 4}; }
+
+StageMemory WholeModelMemory(Device& device, const Layout& layout) {
+  const ModelShape model = TinyModel();
+  return *StageMemory::Allocate(device, BuildLedger(model, layout, {0, model.units()}, 0));
+}
+
+std::vector<int32_t> FirstTokens(const MicroBatch& batch) {
+  std::vector<int32_t> firsts;
+  for (int64_t row = 0; row < batch.tokens.elements(); row += 4) firsts.push_back(batch.tokens.as<int32_t>()[row]);
+  return firsts;
+}
+
+TEST(TrainingBatches, ContinueWhereTheCheckpointStopped) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  const std::unique_ptr<Clock> clock = MakeSystemClock();
+  const IndexSource source;
+  StageMemory memory = WholeModelMemory(*device, TwoReplicas());
+  absl::StatusOr<TrainingBatches> batches = TrainingBatches::Start(
+      source, *clock, TwoReplicas(), /*replica=*/1, {.steps_done = 3, .consumed_samples = 100, .last_step = 9}, memory);
+  ASSERT_TRUE(batches.ok()) << batches.status().ToString();
+  ASSERT_TRUE(batches->Next().ok());
+  // The step is samples 100 to 107, of which the second replica has the last four.
+  EXPECT_THAT(FirstTokens(batches->At(0, 1)), testing::ElementsAre(104, 105));
+  EXPECT_THAT(FirstTokens(batches->At(1, 1)), testing::ElementsAre(106, 107));
+  EXPECT_EQ(batches->counted_targets(), 16);
+  EXPECT_FALSE(batches->At(0, 1).accumulate);
+  EXPECT_TRUE(batches->At(1, 1).accumulate);
+}
+
+TEST(TrainingBatches, RefuseASourceOfOtherLength) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  const std::unique_ptr<Clock> clock = MakeSystemClock();
+  Layout layout = TwoReplicas();
+  layout.sequence_length = 8;
+  StageMemory memory = WholeModelMemory(*device, layout);
+  const absl::StatusOr<TrainingBatches> batches =
+      TrainingBatches::Start(IndexSource(), *clock, layout, 0, {.last_step = 1}, memory);
+  EXPECT_EQ(batches.status().message(), "training data has sequences of 4 tokens, sequence_length is 8");
+}
+
+TEST(ValidationBatches, DealWindowsToReplicasAndFillUpWithWhatDoesNotCount) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  const IndexSource source;
+  StageMemory memory = WholeModelMemory(*device, TwoReplicas());
+  ValidationBatches first(&source, TwoReplicas(), 0, /*windows=*/5, memory);
+  EXPECT_EQ(first.micro_batches(), 2);
+  EXPECT_THAT(FirstTokens(*first.Read(0)), testing::ElementsAre(0, 1));
+  EXPECT_THAT(FirstTokens(*first.Read(1)), testing::ElementsAre(4, 0));
+  EXPECT_EQ(first.counted_targets(), 12);
+
+  ValidationBatches second(&source, TwoReplicas(), 1, /*windows=*/5, memory);
+  EXPECT_EQ(second.micro_batches(), 2);
+  EXPECT_THAT(FirstTokens(*second.Read(0)), testing::ElementsAre(2, 3));
+  const absl::StatusOr<MicroBatch> empty = second.Read(1);
+  ASSERT_TRUE(empty.ok());
+  for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(empty->targets.as<int32_t>()[i], kIgnoredSampleTarget);
+  EXPECT_EQ(second.counted_targets(), 8);
+}
+
+TEST(ValidationBatches, AreNoneWithoutASource) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  StageMemory memory = WholeModelMemory(*device, TwoReplicas());
+  EXPECT_EQ(ValidationBatches(nullptr, TwoReplicas(), 0, 5, memory).micro_batches(), 0);
+}
+
+}  // namespace
+}  // namespace muster
