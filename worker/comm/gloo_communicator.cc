@@ -52,34 +52,35 @@ class GlooCommunicator : public Communicator {
 
   absl::StatusOr<Ticket> Exchange(absl::Span<const Transfer> transfers) override {
     CheckTransfers(*this, transfers);
-    MUSTER_RETURN_IF_ERROR(mesh_->failure());
+    MUSTER_RETURN_IF_ERROR(mesh_->CheckAlive());
     Operation operation{next_ticket_++, {}};
     // Receives first: a send moves no byte before its receive is posted.
     for (const Transfer& transfer : transfers) {
-      if (!Sends(transfer)) MUSTER_RETURN_IF_ERROR(Post(transfer, operation));
+      if (!Sends(transfer) && transfer.bytes > 0) operation.posted.push_back(Place(operation.ticket, transfer));
     }
     for (const Transfer& transfer : transfers) {
-      if (Sends(transfer)) MUSTER_RETURN_IF_ERROR(Post(transfer, operation));
+      if (Sends(transfer) && transfer.bytes > 0) operation.posted.push_back(Place(operation.ticket, transfer));
     }
+    MUSTER_RETURN_IF_ERROR(mesh_->Post(operation.posted));
     open_.push_back(std::move(operation));
     return open_.back().ticket;
   }
 
   absl::Status Wait(Ticket ticket) override {
-    MUSTER_RETURN_IF_ERROR(mesh_->failure());
+    MUSTER_RETURN_IF_ERROR(mesh_->CheckAlive());
     const auto operation =
         std::find_if(open_.begin(), open_.end(), [ticket](const Operation& open) { return open.ticket == ticket; });
     MUSTER_CHECK(operation != open_.end(), "group ", name_, ": ticket ", ticket, " is not open");
     const absl::Time deadline = absl::Now() + deadline_;
-    for (const Posted& posted : operation->posted) {
-      MUSTER_RETURN_IF_ERROR(mesh_->Wait(Site(ticket, posted.transfer), *posted.buffer, deadline, deadline_));
+    for (const GlooMesh::Posting& posting : operation->posted) {
+      MUSTER_RETURN_IF_ERROR(mesh_->Wait(posting.site, *posting.buffer, deadline, deadline_));
     }
     open_.erase(operation);
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Split(const std::vector<int>& ranks, const std::string& name) override {
-    MUSTER_RETURN_IF_ERROR(mesh_->failure());
+    MUSTER_RETURN_IF_ERROR(mesh_->CheckAlive());
     MUSTER_ASSIGN_OR_RETURN(const int rank, RankAfterSplit(*this, ranks, name));
     std::vector<int> world_ranks;
     for (int member : ranks) world_ranks.push_back(world_ranks_[static_cast<size_t>(member)]);
@@ -89,26 +90,15 @@ class GlooCommunicator : public Communicator {
   }
 
  private:
-  struct Posted {
-    Transfer transfer;
-    std::unique_ptr<GlooMesh::Buffer> buffer;
-  };
   struct Operation {
     Ticket ticket = 0;
-    std::vector<Posted> posted;
+    std::vector<GlooMesh::Posting> posted;
   };
 
-  TransferSite Site(Ticket ticket, const Transfer& transfer) const {
-    return {name_, ticket, transfer, world_ranks_[static_cast<size_t>(transfer.peer)]};
-  }
-
-  absl::Status Post(const Transfer& transfer, Operation& operation) {
-    if (transfer.bytes == 0) return absl::OkStatus();
-    std::vector<uint64_t>& sequences = Sends(transfer) ? sent_ : received_;
-    const uint64_t slot = Slot(number_, sequences[static_cast<size_t>(transfer.peer)]++, transfer.bytes);
-    MUSTER_ASSIGN_OR_RETURN(auto buffer, mesh_->Post(Site(operation.ticket, transfer), slot));
-    operation.posted.push_back({transfer, std::move(buffer)});
-    return absl::OkStatus();
+  GlooMesh::Posting Place(Ticket ticket, const Transfer& transfer) {
+    const size_t peer = static_cast<size_t>(transfer.peer);
+    const uint64_t sequence = (Sends(transfer) ? sent_ : received_)[peer]++;
+    return {{name_, ticket, transfer, world_ranks_[peer]}, Slot(number_, sequence, transfer.bytes), nullptr};
   }
 
   const std::shared_ptr<GlooMesh> mesh_;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/comm/gloo_post_queue.h"
 #include "worker/comm/gloo_ticker.h"
 
 namespace muster {
@@ -102,7 +104,9 @@ absl::StatusOr<std::string> GlooMesh::Listen(const GlooOptions& options) {
       attributes.iface = options.interface;
     }
     device_ = gloo::transport::tcp::CreateDevice(attributes);
-    ticker_ = std::make_unique<GlooTicker>(std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device_), kTick);
+    const auto tcp_device = std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device_);
+    ticker_ = std::make_unique<GlooTicker>(tcp_device, kTick);
+    queue_ = std::make_unique<GlooPostQueue>(tcp_device);
     context_ = device_->createContext(options.rank, options.size);
     // Gloo waits five times this long for one connection.
     context_->setTimeout(RoundUpToMilliseconds(options.setup_deadline / 8 / 5));
@@ -140,20 +144,35 @@ absl::Status GlooMesh::ConnectPeer(int peer, const std::string& address) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<GlooMesh::Buffer>> GlooMesh::Post(const TransferSite& site, uint64_t slot) {
-  MUSTER_RETURN_IF_ERROR(failure());
-  try {
-    std::unique_ptr<Buffer> buffer =
-        context_->createUnboundBuffer(site.transfer.data, static_cast<size_t>(site.transfer.bytes));
-    if (site.transfer.direction == Transfer::Direction::kSend) {
-      buffer->send(site.world_peer, slot);
-    } else {
-      buffer->recv(site.world_peer, slot);
-    }
-    return buffer;
-  } catch (const std::exception& error) {
-    return Fail(PeerGone(site, Reason(error)));
+absl::Status GlooMesh::Post(std::vector<Posting>& postings) {
+  MUSTER_RETURN_IF_ERROR(CheckAlive());
+  std::vector<std::function<void()>> calls;
+  for (Posting& posting : postings) {
+    const Transfer& transfer = posting.site.transfer;
+    posting.buffer = context_->createUnboundBuffer(transfer.data, static_cast<size_t>(transfer.bytes));
+    // The call may run when the group, whose name the site points to, is gone.
+    calls.push_back([this, posting, group = std::string(posting.site.group)] {
+      TransferSite site = posting.site;
+      site.group = group;
+      Start(site, posting.slot, *posting.buffer);
+    });
   }
+  queue_->Run(std::move(calls));
+  return absl::OkStatus();
+}
+
+void GlooMesh::Start(const TransferSite& site, uint64_t slot, Buffer& buffer) {
+  if (!close_mutex_.TryLock()) return;  // the mesh has failed
+  try {
+    if (site.transfer.direction == Transfer::Direction::kSend) {
+      buffer.send(site.world_peer, slot);
+    } else {
+      buffer.recv(site.world_peer, slot);
+    }
+  } catch (const std::exception& error) {
+    SetFailure(PeerGone(site, Reason(error))).IgnoreError();
+  }
+  close_mutex_.Unlock();
 }
 
 absl::Status GlooMesh::Wait(const TransferSite& site, Buffer& buffer, absl::Time deadline, absl::Duration limit) {
@@ -163,25 +182,25 @@ absl::Status GlooMesh::Wait(const TransferSite& site, Buffer& buffer, absl::Time
   } catch (const std::exception& error) {
     reason = Reason(error);
   }
-  // Gloo throws the same type for both; only our own clock tells them apart.
   return Fail(absl::Now() >= deadline ? PeerLate(site, limit) : PeerGone(site, reason));
 }
 
 bool GlooMesh::WaitWhileConnected(const TransferSite& site, Buffer& buffer, absl::Time deadline) {
+  // Gloo's own time-out would close the connections while the device thread may wait for one of them: ours is looked at
+  // with each tick.
+  constexpr std::chrono::hours kNoTimeout(24);
   const bool sends = site.transfer.direction == Transfer::Direction::kSend;
-  const auto wait = [&buffer, sends](absl::Duration duration) {
-    const std::chrono::milliseconds limit = RoundUpToMilliseconds(duration);
-    return sends ? buffer.waitSend(nullptr, limit) : buffer.waitRecv(nullptr, limit);
+  const auto wait_for_tick = [&buffer, sends, kNoTimeout] {
+    return sends ? buffer.waitSend(nullptr, kNoTimeout) : buffer.waitRecv(nullptr, kNoTimeout);
   };
-  {
-    GlooTicker::Scope tick(*ticker_, buffer);
-    do {
-      if (wait(deadline - absl::Now())) return true;
-    } while (Connected(site.world_peer));
-  }
-  // A peer may have sent its last bytes and ended; then the transfer is done. A wait of no time throws if it is not,
-  // and returns false only for a tick from before.
-  return wait(absl::ZeroDuration()) || wait(absl::ZeroDuration());
+  GlooTicker::Scope tick(*ticker_, buffer);
+  do {
+    if (wait_for_tick()) return true;
+    if (absl::Now() >= deadline || !failure().ok()) return false;
+  } while (Connected(site.world_peer));
+  // A peer may have sent its last bytes and ended; then the transfer is done, and a wait says no only for a tick that
+  // came between.
+  return wait_for_tick() || wait_for_tick() || wait_for_tick();
 }
 
 bool GlooMesh::Connected(int peer) {
@@ -198,19 +217,33 @@ bool GlooMesh::Connected(int peer) {
 }
 
 absl::Status GlooMesh::Fail(const absl::Status& cause) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!failure_.ok()) return failure_;
-    failure_ = cause;
-  }
-  // Gloo has no call to end a context. A wait that times out does it: it closes every connection and wakes every other
-  // wait.
+  absl::Status first = SetFailure(cause);
+  Close();
+  return first;
+}
+
+absl::Status GlooMesh::SetFailure(const absl::Status& cause) {
+  absl::MutexLock lock(&mutex_);
+  if (failure_.ok()) failure_ = cause;
+  return failure_;
+}
+
+void GlooMesh::Close() {
+  absl::MutexLock lock(&close_mutex_);
+  if (closed_ || context_ == nullptr) return;
+  closed_ = true;
+  // Gloo has no call to end a context. A wait that times out does it: it closes every connection.
   try {
     char byte = 0;
     context_->createUnboundBuffer(&byte, 1)->waitRecv(nullptr, std::chrono::milliseconds(0));
   } catch (const std::exception&) {
   }
-  return cause;
+}
+
+absl::Status GlooMesh::CheckAlive() {
+  absl::Status status = failure();
+  if (!status.ok()) Close();
+  return status;
 }
 
 absl::Status GlooMesh::failure() const {
