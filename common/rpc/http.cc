@@ -2,6 +2,10 @@
 
 #include <civetweb.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "absl/strings/str_cat.h"
 #include "common/rpc/listen_probe.h"
 
@@ -32,6 +36,14 @@ int ServeIndex(mg_connection* connection, void* data) {
   return Answer(connection, 404, "Not Found", kPlainType, "Here are /metrics and /healthz.\n");
 }
 
+// Connects and leaves.
+void Knock(const HostPort& address) {
+  char error[256];
+  const std::string host = address.host == "0.0.0.0" ? "127.0.0.1" : address.host;
+  mg_connection* connection = mg_connect_client(host.c_str(), address.port, /*use_ssl=*/0, error, sizeof(error));
+  if (connection != nullptr) mg_close_connection(connection);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HostPort& address, absl::string_view flag,
@@ -60,7 +72,18 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HostPort& ad
 }
 
 HttpServer::~HttpServer() {
-  if (context_ != nullptr) mg_stop(context_);
+  if (context_ == nullptr) return;
+  // civetweb's listening thread looks at its stop flag every two seconds, or after a connection: give it one.
+  std::atomic<bool> stopped{false};
+  std::thread waker([this, &stopped] {
+    while (!stopped.load()) {
+      Knock(address_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  mg_stop(context_);
+  stopped.store(true);
+  waker.join();
 }
 
 }  // namespace muster
