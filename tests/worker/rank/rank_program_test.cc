@@ -1,0 +1,102 @@
+// The program as a person runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_codes.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/worker/rank/tiny_job.h"
+
+namespace muster {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // stdout and stderr
+};
+
+Outcome RunRank(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = popen(absl::StrCat(MUSTER_RANK_PROGRAM, " ", arguments, " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (const size_t count = fread(buffer, 1, sizeof(buffer), pipe)) outcome.output.append(buffer, count);
+  const int status = pclose(pipe);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+// The line that begins so.
+std::string Line(const std::string& text, const std::string& beginning) {
+  const size_t begin = text.find(beginning);
+  return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
+}
+
+class RankProgramTest : public testing::Test {
+ protected:
+  Outcome RunLocal(const std::string& yaml) {
+    return RunRank(absl::StrCat("--local ", directory_.Put("tiny.yaml", yaml), " --data-root ", directory_.path(),
+                                " --checkpoint-root ", directory_.path()));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(RankProgramTest, LocalTrainsAWholeJobFromItsFile) {
+  const Outcome outcome = RunLocal(TinyJob(directory_, 2, 2));
+  EXPECT_EQ(outcome.exit_code, kExitCompleted) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("step 1/8  loss 3."));
+  EXPECT_THAT(outcome.output, HasSubstr("step 8/8  loss "));
+  EXPECT_THAT(outcome.output, HasSubstr("validation after step 8"));
+  EXPECT_TRUE(std::filesystem::exists(directory_.File("ckpt/attempt-1/step-8/manifest.json")));
+}
+
+TEST_F(RankProgramTest, LocalGivesTheSameLossHoweverTheModelIsCut) {
+  const std::string whole = RunLocal(TinyJob(directory_, 1, 1)).output;
+  const std::string cut = RunLocal(TinyJob(directory_, 1, 2)).output;
+  const auto loss = [](const std::string& output) {
+    const std::string line = Line(output, "step 8/8");
+    return line.substr(0, line.find("gradient"));
+  };
+  EXPECT_THAT(loss(whole), HasSubstr("loss"));
+  EXPECT_EQ(loss(whole), loss(cut));
+}
+
+TEST_F(RankProgramTest, LocalNamesFileLineAndFieldOfABadJob) {
+  const Outcome outcome = RunLocal(TinyJob(directory_, 2, 2) + "polcy: {}\n");
+  EXPECT_EQ(outcome.exit_code, kExitUserError);
+  EXPECT_THAT(outcome.output, HasSubstr("tiny.yaml:8"));
+  EXPECT_THAT(outcome.output, HasSubstr("polcy"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("ckpt")));
+}
+
+TEST_F(RankProgramTest, LocalNamesTheDataThatIsMissing) {
+  const std::string yaml = TinyJob(directory_, 1, 1);
+  std::filesystem::remove(directory_.File("train.idx"));
+  const Outcome outcome = RunLocal(yaml);
+  EXPECT_EQ(outcome.exit_code, kExitUserError);
+  EXPECT_THAT(outcome.output, HasSubstr("muster-rank: error: data.train: "));
+  EXPECT_THAT(outcome.output, HasSubstr("train.idx"));
+}
+
+TEST_F(RankProgramTest, WrongFlagsExitWithTwo) {
+  EXPECT_EQ(RunRank("--no-such-flag").exit_code, 2);
+  const Outcome none = RunRank("");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.output, HasSubstr("--local"));
+  EXPECT_EQ(RunRank("--assignment x").exit_code, 2);
+}
+
+TEST_F(RankProgramTest, SaysItsVersionAndHelp) {
+  EXPECT_THAT(RunRank("--version").output, HasSubstr("muster-rank "));
+  EXPECT_EQ(RunRank("--help").exit_code, 0);
+}
+
+}  // namespace
+}  // namespace muster
