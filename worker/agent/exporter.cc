@@ -69,6 +69,7 @@ void Exporter::OnRankStarted(const v1::Assignment& assignment, int64_t memory_li
     job->attempt = assignment.attempt();
     job->first_step = 0;
     job->tokens = 0;
+    job->living.clear();  // the end of an older attempt's rank is not waited for
   }
   job->living.insert(assignment.rank());
   std::unique_ptr<SeriesSet>& rank = job->ranks[assignment.rank()];

@@ -22,7 +22,7 @@ struct SessionOptions {
   // Before the first attempt after a break; doubles with each failure up to the longest, each time shortened by up to
   // half so that the workers of a cluster do not come back all at once.
   absl::Duration first_backoff = absl::Milliseconds(100);
-  absl::Duration longest_backoff = absl::Seconds(3);
+  absl::Duration longest_backoff = absl::Seconds(1);
   // A coordinator that accepts the connection and says nothing for this long is given up.
   absl::Duration welcome_deadline = absl::Seconds(10);
 };
