@@ -1,0 +1,30 @@
+// The gate of SubmitJob: what a spec resolves to, and whether its plan fits.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/v1/job.pb.h"
+#include "muster/v1/plan.pb.h"
+
+namespace muster {
+
+struct AdmittedJob {
+  v1::JobSpec resolved_spec;
+  v1::Plan plan;
+};
+
+// Pure; called on the coordinator's loop.
+class Admission {
+ public:
+  virtual ~Admission() = default;
+
+  // INVALID_ARGUMENT with every field that is wrong, the memory that a rank lacks included. `job_id` is the default of
+  // checkpoint.directory; empty when nothing is stored.
+  virtual absl::StatusOr<AdmittedJob> Admit(const v1::JobSpec& spec, const std::string& job_id) const = 0;
+
+  // The plan with its problems, whether it fits or not.
+  virtual v1::Plan PlanOf(const v1::JobSpec& spec) const = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,554 @@
+#include "server/job/gang_supervisor.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/rpc/grpc_status.h"
+#include "server/cluster/checkpoint_lineage.h"
+#include "server/job/gang.h"
+#include "server/job/placement.h"
+#include "server/job/rank_exit.h"
+#include "server/job/restart_budget.h"
+#include "server/store/proto_time.h"
+
+namespace muster {
+namespace {
+
+// Waiting jobs are looked at this often even when nothing seems to have changed.
+constexpr absl::Duration kScheduleInterval = absl::Seconds(1);
+// Attempts whose places are remembered, for their logs.
+constexpr int kAttemptsRemembered = 32;
+
+bool AllCompleted(const server::JobRecord& record) {
+  return record.ranks_size() > 0 && std::all_of(record.ranks().begin(), record.ranks().end(), [](const auto& rank) {
+           return rank.dead() && rank.exit().kind() == v1::EXIT_COMPLETED;
+         });
+}
+
+bool AnyDeadButNotCompleted(const server::JobRecord& record) {
+  return std::any_of(record.ranks().begin(), record.ranks().end(),
+                     [](const auto& rank) { return rank.dead() && rank.exit().kind() != v1::EXIT_COMPLETED; });
+}
+
+bool AllTraining(const v1::Job& job) {
+  return std::all_of(job.ranks().begin(), job.ranks().end(),
+                     [](const v1::RankStatus& rank) { return rank.state() == "training" || rank.state() == "exited"; });
+}
+
+// "worker-0 (4 ranks)", "worker-0 (2 ranks), worker-1 (2 ranks)"
+std::string Places(const server::JobRecord& record) {
+  std::map<std::string, int> counts;
+  for (const server::RankRecord& rank : record.ranks()) ++counts[rank.worker()];
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& place) {
+    absl::StrAppend(out, place.first, " (", place.second, place.second == 1 ? " rank)" : " ranks)");
+  });
+}
+
+RankKey KeyOf(const JobEntry& entry, const server::RankRecord& rank) {
+  return {entry.id(), entry.attempt(), rank.rank()};
+}
+
+}  // namespace
+
+void GangSupervisor::AdoptRunning() {
+  for (const auto& item : table_->jobs()) {
+    JobEntry& entry = *item.second;
+    const bool any_alive = std::any_of(entry.record.ranks().begin(), entry.record.ranks().end(),
+                                       [](const auto& rank) { return !rank.dead(); });
+    if (!any_alive) continue;
+    // What was read from the store may act at once, and must: an agent that came back before would be told to run
+    // nothing.
+    Apply(EffectsOf(entry));
+    table_->AddEvent(
+        entry, v1::INFO, "COORDINATOR_STARTED",
+        absl::StrCat("the coordinator was started again; waits for the agents of attempt ", entry.attempt()));
+    Save(entry);
+  }
+  schedule_wanted_ = true;
+}
+
+// ---- from workers
+// -----------------------------------------------------------------------------------------------------------
+
+void GangSupervisor::OnWorkerChanged(const std::string& name) {
+  for (const auto& item : table_->jobs()) {
+    const auto& ranks = item.second->record.ranks();
+    if (std::any_of(ranks.begin(), ranks.end(), [&](const auto& rank) { return rank.worker() == name; })) {
+      Settle(*item.second);
+    }
+  }
+  // Ends that are stored by now, or that nobody waits for. Acknowledged behind the commits just begun, whose callbacks
+  // take the rank out of what is desired.
+  for (const auto& observed : registry_->Find(name)->observed) {
+    if (observed.second.phase() != v1::RANK_EXITED) continue;
+    table_->AfterCommits([this, name, key = observed.first](absl::Status committed) {
+      if (committed.ok()) registry_->AcknowledgeExit(name, key);
+    });
+  }
+  schedule_wanted_ = true;
+}
+
+void GangSupervisor::OnReport(const std::string& worker, const v1::RankReport& report) {
+  JobEntry* entry = table_->Find(report.job_id());
+  if (entry == nullptr || entry->attempt() != report.attempt()) return;  // of an attempt that is over
+  if (report.rank() < 0 || report.rank() >= entry->record.ranks_size()) return;
+  server::RankRecord* rank = entry->record.mutable_ranks(static_cast<int>(report.rank()));
+  if (rank->worker() != worker || report.sequence() <= rank->last_sequence()) return;
+  rank->set_last_sequence(report.sequence());
+  v1::Job* job = entry->record.mutable_job();
+  switch (report.report_case()) {
+    case v1::RankReport::kStarted:
+      entry->progress.OnStarted(report.rank(), report.started(), job);
+      table_->Touch(*entry);
+      break;
+    case v1::RankReport::kStep:
+      OnStep(*entry, report);
+      break;
+    case v1::RankReport::kValidation:
+      if (entry->progress.OnValidation(report.validation(), job)) {
+        table_->AddEvent(
+            *entry, v1::INFO, "VALIDATION",
+            absl::StrCat("validation loss ", report.validation().loss(), " after step ", report.validation().step()));
+        Save(*entry);
+      }
+      break;
+    case v1::RankReport::kCheckpoint:
+      OnCheckpoint(*entry, report);
+      break;
+    default:
+      break;  // its end comes with the exit
+  }
+}
+
+void GangSupervisor::OnStep(JobEntry& entry, const v1::RankReport& report) {
+  v1::Job* job = entry.record.mutable_job();
+  if (report.step().step() > entry.progress.furthest_step()) {
+    std::rotate(entry.newest_steps.begin(), entry.newest_steps.end() - 1, entry.newest_steps.end());
+    entry.newest_steps[0] = clock_->SinceBoot();
+  }
+  entry.progress.OnStep(report.rank(), report.step(), clock_->Now(), job);
+  bool changed = false;
+  if (entry.state() == v1::STARTING) {
+    table_->Transition(entry, JobEvent::kTraining, "TRAINING", absl::StrCat("trains on ", Places(entry.record)));
+    changed = true;
+  }
+  if (entry.record.has_failed_at() && entry.state() == v1::RUNNING) {
+    const absl::Duration stood_still = clock_->Now() - FromProto(entry.record.failed_at());
+    *job->mutable_last_recovery() = ToProto(stood_still);
+    entry.record.clear_failed_at();
+    table_->AddEvent(
+        entry, v1::INFO, "TRAINING_AGAIN",
+        absl::StrCat("training again after ", absl::FormatDuration(absl::Trunc(stood_still, absl::Milliseconds(1))),
+                     " at step ", report.step().step()));
+    changed = true;
+  }
+  if (changed) {
+    Save(entry);
+  } else {
+    table_->Touch(entry);
+  }
+}
+
+void GangSupervisor::OnCheckpoint(JobEntry& entry, const v1::RankReport& report) {
+  v1::Checkpoint checkpoint = report.checkpoint();
+  checkpoint.set_attempt(entry.attempt());
+  if (!checkpoint.has_written_at()) *checkpoint.mutable_written_at() = ToProto(clock_->Now());
+  Checkpoints* known = entry.record.mutable_checkpoints();
+  if (RecordCheckpoint(checkpoint, known)) {
+    table_->AddEvent(entry, v1::INFO, "CHECKPOINT_WRITTEN",
+                     absl::StrCat("checkpoint of step ", checkpoint.step(), " written to ", checkpoint.path()));
+    const int64_t keep = entry.record.job().resolved_spec().checkpoint().keep();
+    for (std::string& path : TrimCheckpoints(keep, entry.record.resumed_from().path(), known)) {
+      entry.record.add_delete_checkpoints(std::move(path));
+    }
+  }
+  *entry.record.mutable_job()->mutable_last_checkpoint() = ResumePoint(*known, 0);
+  Save(entry);
+}
+
+// ---- from users
+// -------------------------------------------------------------------------------------------------------------
+
+void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string& reason, Reply reply) {
+  if (!NextState(entry.state(), event).ok()) {
+    reply(PreconditionError(
+        "ILLEGAL_STATE", absl::StrCat("jobs/", entry.id()),
+        absl::StrCat("cannot ", JobEventName(event), " ", entry.id(), ": it is ", StateName(entry.state())),
+        {{"job", entry.id()}, {"state", StateName(entry.state())}}));
+    return;
+  }
+  table_->Transition(entry, event, event == JobEvent::kCancel ? "CANCELLED_BY_USER" : "ASKED_BY_USER", reason);
+  if (entry.state() == v1::CANCELLING) Order(entry, v1::KILL);
+  if (entry.state() == v1::PAUSING) Order(entry, v1::STOP);
+  if (event == JobEvent::kResume) *entry.record.mutable_queued_at() = ToProto(clock_->Now());
+  SettleStopping(entry);
+  Save(entry, [this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
+    if (committed.ok()) {
+      reply(table_->View(entry));
+    } else {
+      reply(committed);
+    }
+  });
+  schedule_wanted_ = true;
+}
+
+// ---- by itself
+// --------------------------------------------------------------------------------------------------------------
+
+void GangSupervisor::Tick() {
+  for (const auto& item : table_->jobs()) {
+    JobEntry& entry = *item.second;
+    if (HoldsDevices(entry.state())) Settle(entry);
+    if (entry.state() == v1::QUEUED) CheckStartDeadline(entry);
+  }
+  if (schedule_wanted_ || clock_->SinceBoot() >= next_schedule_) Schedule();
+}
+
+void GangSupervisor::CheckStartDeadline(JobEntry& entry) {
+  const v1::PolicySpec& policy = entry.record.job().resolved_spec().policy();
+  if (!policy.has_start_deadline() || entry.attempt() > 0) return;
+  const absl::Duration deadline = FromProto(policy.start_deadline());
+  if (deadline <= absl::ZeroDuration()) return;
+  if (clock_->Now() - FromProto(entry.record.job().submitted_at()) < deadline) return;
+  Fail(entry, "START_DEADLINE",
+       absl::StrCat("it had not started ", absl::FormatDuration(deadline), " after it was submitted"));
+  Save(entry);
+}
+
+void GangSupervisor::Schedule() {
+  schedule_wanted_ = false;
+  next_schedule_ = clock_->SinceBoot() + kScheduleInterval;
+  ScheduleSnapshot snapshot;
+  for (const auto& item : table_->jobs()) {
+    const JobEntry& entry = *item.second;
+    if (entry.state() != v1::QUEUED) continue;
+    WaitingJob waiting;
+    waiting.id = entry.id();
+    waiting.priority = entry.record.job().resolved_spec().policy().priority();
+    waiting.order = absl::ToUnixNanos(FromProto(entry.record.queued_at()));
+    waiting.gang = RequestOf(entry.record.job());
+    if (!GangIsDeadNow(entry)) {
+      waiting.not_before =
+          absl::StrCat("waits for the ranks of attempt ", entry.attempt(), " to end on ", Places(entry.record));
+    }
+    snapshot.waiting.push_back(std::move(waiting));
+  }
+  if (snapshot.waiting.empty()) return;
+  snapshot.workers = SnapshotDevices(*table_, *registry_);
+  const ::muster::Schedule schedule = MakeSchedule(std::move(snapshot));
+  for (const ScheduledGang& gang : schedule.start) {
+    JobEntry& entry = *table_->Find(gang.job_id);
+    BeginAttempt(entry, gang.ranks);
+    Save(entry);
+  }
+  for (const WaitingStatus& status : schedule.wait) {
+    JobEntry& entry = *table_->Find(status.job_id);
+    v1::Job* job = entry.record.mutable_job();
+    v1::QueueStatus* queue = job->mutable_queue_status();
+    if (queue->position() == status.position && queue->length() == status.length && queue->reason() == status.reason) {
+      continue;
+    }
+    queue->set_position(status.position);
+    queue->set_length(status.length);
+    queue->set_reason(status.reason);
+    job->set_state_reason(status.reason);
+    job->set_state_reason_code("WAITING_FOR_DEVICES");
+    table_->Touch(entry);
+  }
+}
+
+void GangSupervisor::Settle(JobEntry& entry) {
+  bool changed = BuryRanks(entry);
+  if (entry.state() == v1::STARTING || entry.state() == v1::RUNNING) changed = SettleTraining(entry) || changed;
+  if (entry.state() == v1::RECOVERING) changed = SettleRecovering(entry) || changed;
+  changed = SettleStopping(entry) || changed;
+  if (!changed) return;
+  Save(entry);
+  schedule_wanted_ = true;
+}
+
+bool GangSupervisor::BuryRanks(JobEntry& entry) {
+  bool changed = false;
+  for (server::RankRecord& rank : *entry.record.mutable_ranks()) {
+    const WorkerRegistry::Worker* worker = registry_->Find(rank.worker());
+    if (rank.dead() || worker == nullptr || worker->session == nullptr) continue;
+    const auto observed = worker->observed.find(KeyOf(entry, rank));
+    if (observed != worker->observed.end()) {
+      rank.set_seen(true);
+      if (entry.progress.OnObserved(observed->second, entry.record.mutable_job())) table_->Touch(entry);
+      if (observed->second.phase() != v1::RANK_EXITED) continue;
+      Bury(entry, rank, &observed->second.exit());
+    } else if (rank.seen() || (rank.action() != v1::RUN && entry.commits_under_way == 0 &&
+                               registry_->IsGone(rank.worker(), KeyOf(entry, rank)))) {
+      Bury(entry, rank, nullptr);
+    } else {
+      continue;
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+void GangSupervisor::Bury(JobEntry& entry, server::RankRecord& rank, const v1::RankExit* exit) {
+  rank.set_dead(true);
+  if (exit != nullptr) *rank.mutable_exit() = *exit;
+  const RankEnd end = DescribeEnd(rank, exit);
+  table_->AddEvent(entry, end.expected ? v1::INFO : v1::WARNING, "RANK_EXITED", end.message, rank.worker(),
+                   rank.rank());
+  if (exit != nullptr && exit->last_lines_size() > 0) {
+    (*entry.new_events.back().mutable_details())["last_lines"] = absl::StrJoin(exit->last_lines(), "\n");
+  }
+  if (v1::Job* job = entry.record.mutable_job(); rank.rank() < job->ranks_size()) {
+    job->mutable_ranks(static_cast<int>(rank.rank()))->set_state("exited");
+    job->mutable_ranks(static_cast<int>(rank.rank()))->set_exit_reason(end.message);
+  }
+  if (end.expected) return;
+  const server::FailureCause worse = WorseCause(entry.record.failure_cause(), end.cause);
+  if (worse == entry.record.failure_cause()) return;  // what came first explains this one
+  entry.record.set_failure_cause(worse);
+  entry.record.set_failure_message(end.message);
+}
+
+bool GangSupervisor::SettleTraining(JobEntry& entry) {
+  if (entry.record.failure_cause() == server::USER_ERROR) {
+    Fail(entry, "USER_ERROR", entry.record.failure_message());
+    return true;
+  }
+  if (AllCompleted(entry.record)) {
+    table_->Transition(entry, JobEvent::kFinished, "COMPLETED",
+                       absl::StrCat("all ", entry.record.job().resolved_spec().training().steps(), " steps are done"));
+    return true;
+  }
+  if (AnyDeadButNotCompleted(entry.record) || LostWorker(entry)) {
+    BeginRecovery(entry);
+    return true;
+  }
+  if (entry.state() != v1::STARTING) return false;
+  if (AllTraining(entry.record.job())) {
+    table_->Transition(entry, JobEvent::kTraining, "TRAINING", absl::StrCat("trains on ", Places(entry.record)));
+    return true;
+  }
+  if (clock_->SinceBoot() - entry.state_since <= options_.start_timeout) return false;
+  entry.record.set_failure_cause(WorseCause(entry.record.failure_cause(), server::NOT_STARTED));
+  entry.record.set_failure_message(
+      absl::StrCat("not every rank trained ", absl::FormatDuration(options_.start_timeout), " after it was placed"));
+  BeginRecovery(entry);
+  return true;
+}
+
+void GangSupervisor::BeginRecovery(JobEntry& entry) {
+  if (!entry.record.has_failed_at()) *entry.record.mutable_failed_at() = ToProto(clock_->Now());
+  table_->Transition(entry, JobEvent::kGangFailed, server::FailureCause_Name(entry.record.failure_cause()),
+                     entry.record.failure_message());
+  Order(entry, v1::KILL);
+}
+
+bool GangSupervisor::SettleRecovering(JobEntry& entry) {
+  if (entry.record.failure_cause() == server::USER_ERROR) {
+    Fail(entry, "USER_ERROR", entry.record.failure_message());
+    return true;
+  }
+  if (!GangIsDeadNow(entry)) return false;
+  AttemptOutcome outcome;
+  outcome.cause = entry.record.failure_cause();
+  outcome.furthest_step = entry.record.job().progress().step();
+  for (const v1::Checkpoint& checkpoint : entry.record.checkpoints()) {
+    outcome.new_checkpoint = outcome.new_checkpoint || checkpoint.attempt() == entry.attempt();
+  }
+  const int64_t max_restarts = entry.record.job().resolved_spec().policy().max_restarts();
+  const RestartDecision decision = CountAndDecide(outcome, max_restarts, entry.record.mutable_budget());
+  entry.record.mutable_job()->set_restarts(entry.record.budget().restarts());
+  if (!decision.retry) {
+    Fail(entry, decision.code, absl::StrCat(entry.record.failure_message(), "; not tried again: ", decision.reason));
+    return true;
+  }
+  const std::vector<DeviceChoice> choices = PlaceAgain(entry, *table_, *registry_);
+  if (choices.empty()) {
+    table_->Transition(entry, JobEvent::kDevicesLost, "WAITING_FOR_DEVICES",
+                       absl::StrCat(entry.record.failure_message(), "; not enough devices are left to try again"));
+    return true;
+  }
+  BeginAttempt(entry, choices);
+  return true;
+}
+
+bool GangSupervisor::SettleStopping(JobEntry& entry) {
+  const v1::JobState state = entry.state();
+  if (state != v1::PAUSING && state != v1::PREEMPTING && state != v1::CANCELLING) return false;
+  if (state != v1::CANCELLING && entry.record.failure_cause() == server::USER_ERROR) {
+    Fail(entry, "USER_ERROR", entry.record.failure_message());
+    return true;
+  }
+  if (state != v1::CANCELLING && AllCompleted(entry.record)) {
+    table_->Transition(entry, JobEvent::kFinished, "COMPLETED", "all steps were done before it stopped");
+    return true;
+  }
+  const bool cancelled = state == v1::CANCELLING;
+  const std::string reason =
+      cancelled ? entry.record.job().state_reason()
+                : absl::StrCat("stopped at step ", entry.record.job().last_checkpoint().step(), "'s checkpoint");
+  if (GangIsDeadNow(entry)) {
+    table_->Transition(entry, JobEvent::kGangDead, cancelled ? "CANCELLED_BY_USER" : "STOPPED", reason);
+    return true;
+  }
+  // One crashed, so the others would wait for it in their next collective.
+  const absl::Duration elapsed = clock_->SinceBoot() - entry.state_since;
+  const bool broken = entry.record.failure_cause() != server::FAILURE_CAUSE_UNSPECIFIED;
+  bool changed = false;
+  if (cancelled || broken || elapsed > options_.stop_grace) changed = Order(entry, v1::KILL);
+  const absl::Duration patience = options_.kill_timeout + (cancelled ? absl::ZeroDuration() : options_.stop_grace);
+  if (elapsed <= patience) return changed;
+  table_->Transition(entry, JobEvent::kTimedOut, "GAVE_UP_WAITING",
+                     absl::StrCat(reason, "; not every rank is known to have ended"));
+  return true;
+}
+
+void GangSupervisor::BeginAttempt(JobEntry& entry, const std::vector<DeviceChoice>& choices) {
+  server::JobRecord& record = entry.record;
+  v1::Job* job = record.mutable_job();
+  const std::string before = job->attempt() > 0 && !record.failure_message().empty()
+                                 ? absl::StrCat(record.failure_message(), "; attempt ", job->attempt(), " -> ")
+                                 : "attempt ";
+  job->set_attempt(job->attempt() + 1);
+  job->clear_placements();
+  record.clear_ranks();
+  for (size_t i = 0; i < choices.size(); ++i) {
+    server::RankRecord* rank = record.add_ranks();
+    rank->set_rank(static_cast<int64_t>(i));
+    rank->set_worker(choices[i].worker);
+    rank->set_device(choices[i].device);
+    rank->set_action(v1::RUN);
+    v1::RankPlacement* placement = job->add_placements();
+    placement->set_rank(rank->rank());
+    placement->set_worker(rank->worker());
+    placement->set_device(rank->device());
+  }
+  server::AttemptRecord* attempt = record.add_attempts();
+  attempt->set_attempt(job->attempt());
+  *attempt->mutable_placements() = job->placements();
+  *attempt->mutable_started_at() = ToProto(clock_->Now());
+  if (record.attempts_size() > kAttemptsRemembered) record.mutable_attempts()->DeleteSubrange(0, 1);
+
+  *record.mutable_resumed_from() = ResumePoint(record.checkpoints(), record.resume_from_step());
+  record.clear_resume_from_step();
+  CutLineage(record.resumed_from(), record.mutable_checkpoints());
+  record.clear_delete_checkpoints();
+  const int64_t keep = job->resolved_spec().checkpoint().keep();
+  for (std::string& path : TrimCheckpoints(keep, record.resumed_from().path(), record.mutable_checkpoints())) {
+    record.add_delete_checkpoints(std::move(path));
+  }
+  record.clear_failure_cause();
+  record.clear_failure_message();
+  entry.newest_steps.fill(-absl::InfiniteDuration());
+  entry.progress.BeginAttempt(job);
+  job->mutable_progress()->set_step(record.resumed_from().step());
+  table_->Transition(entry, JobEvent::kPlaced, "PLACED",
+                     absl::StrCat(before, job->attempt(), " on ", Places(record), ", from ",
+                                  record.resumed_from().path().empty()
+                                      ? "the beginning"
+                                      : absl::StrCat("the checkpoint of step ", record.resumed_from().step())));
+}
+
+void GangSupervisor::Fail(JobEntry& entry, const std::string& code, const std::string& reason) {
+  table_->Transition(entry, JobEvent::kFailed, code, reason);
+  Order(entry, v1::KILL);
+}
+
+bool GangSupervisor::Order(JobEntry& entry, v1::AssignmentAction action) {
+  bool changed = false;
+  for (server::RankRecord& rank : *entry.record.mutable_ranks()) {
+    if (rank.dead() || rank.action() == action) continue;
+    rank.set_action(action);
+    changed = true;
+  }
+  return changed;
+}
+
+bool GangSupervisor::GangIsDeadNow(const JobEntry& entry) const {
+  std::vector<GangMember> members;
+  for (const server::RankRecord& rank : entry.record.ranks()) {
+    members.push_back({rank.dead(), registry_->IsReachable(rank.worker())});
+  }
+  return GangIsDead(members, FencePassed(entry));
+}
+
+bool GangSupervisor::FencePassed(const JobEntry& entry) const {
+  absl::Duration shortest = absl::InfiniteDuration();
+  for (const server::RankRecord& rank : entry.record.ranks()) {
+    shortest = std::min(shortest, registry_->SilentFor(rank.worker()));
+  }
+  return shortest > registry_->leases().fence_after;
+}
+
+bool GangSupervisor::LostWorker(JobEntry& entry) {
+  std::set<std::string> lost;
+  bool any_reachable = false;
+  for (const server::RankRecord& rank : entry.record.ranks()) {
+    if (rank.dead()) continue;
+    if (registry_->IsReachable(rank.worker())) {
+      any_reachable = true;
+    } else {
+      lost.insert(rank.worker());
+    }
+  }
+  if (lost.empty()) return false;
+  if (!any_reachable) {
+    // Perhaps it is the coordinator that is cut off, and they train: nothing new may start before the fence anyway.
+    if (!FencePassed(entry)) return false;
+  } else {
+    // Three steps that ended after its last word are two that began after it: the gang moves in lock step, so it lives.
+    // A gang of slow steps gets four of them to show that.
+    const absl::Duration now = clock_->SinceBoot();
+    const absl::Duration patience =
+        std::max(registry_->leases().lease, absl::Seconds(4 * entry.progress.step_seconds()));
+    bool alive = true;
+    for (const std::string& name : lost) {
+      const absl::Duration last_word = now - registry_->SilentFor(name);
+      const bool moves = entry.newest_steps[2] > last_word && now - entry.newest_steps[0] <= patience;
+      alive = alive && (moves || now - std::max(entry.newest_steps[0], last_word) <= patience);
+    }
+    if (alive) return false;
+  }
+  entry.record.set_failure_cause(WorseCause(entry.record.failure_cause(), server::WORKER_LOST));
+  entry.record.set_failure_message(absl::StrCat(absl::StrJoin(lost, ", "), " cannot be reached"));
+  return true;
+}
+
+GangSupervisor::Effects GangSupervisor::EffectsOf(const JobEntry& entry) const {
+  Effects effects;
+  effects.job_id = entry.id();
+  effects.attempt = entry.attempt();
+  effects.reason = entry.record.job().state_reason();
+  const v1::JobState state = entry.state();
+  effects.joins = state == v1::STARTING || state == v1::RUNNING || state == v1::PAUSING || state == v1::PREEMPTING;
+  std::string address;
+  if (entry.record.ranks_size() > 0) {
+    const WorkerRegistry::Worker* first = registry_->Find(entry.record.ranks(0).worker());
+    if (first != nullptr) address = first->record.inventory().address();
+  }
+  effects.desired = MakeAssignments(entry.record, address, options_);
+  return effects;
+}
+
+void GangSupervisor::Apply(Effects effects) {
+  if (!effects.joins) {
+    rendezvous_->CloseAttempt(effects.job_id, effects.reason);
+  } else if (rendezvous_->CurrentAttempt(effects.job_id) != effects.attempt) {
+    rendezvous_->OpenAttempt(effects.job_id, effects.attempt);
+  }
+  registry_->SetDesired(effects.job_id, std::move(effects.desired));
+}
+
+void GangSupervisor::Save(JobEntry& entry, absl::AnyInvocable<void(absl::Status)> released) {
+  table_->Commit(entry,
+                 [this, effects = EffectsOf(entry), released = std::move(released)](absl::Status committed) mutable {
+                   if (committed.ok()) Apply(std::move(effects));
+                   if (released != nullptr) released(committed);
+                 });
+}
+
+}  // namespace muster
