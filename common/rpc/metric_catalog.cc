@@ -98,6 +98,21 @@ const std::vector<MetricInfo>& Catalog() {
       {"muster_build_info", kGauge, "", "muster-worker", {"version"}, "1, with the program's version as a label."},
       {"muster_jobs", kGauge, "jobs", "musterd", {"state"}, "Jobs by state."},
       {"muster_workers", kGauge, "workers", "musterd", {"state"}, "Workers by state."},
+      {"muster_devices",
+       kGauge,
+       "devices",
+       "musterd",
+       {"state"},
+       "Devices of all workers by state: free, busy, unavailable (unhealthy, cordoned or out of reach)."},
+      {"muster_coordinator_info", kGauge, "", "musterd", {"version"}, "1, with the program's version as a label."},
+      {"muster_restarts_total", kCounter, "restarts", "musterd", {"cause"}, "Recoveries of all jobs by their cause."},
+      {"muster_store_commits_total", kCounter, "transactions", "musterd", {}, "Transactions of the state's database."},
+      {"muster_store_commit_seconds_total",
+       kCounter,
+       "seconds",
+       "musterd",
+       {},
+       "Time that these transactions took, waiting for the disk included."},
   };
   return *catalog;
 }
@@ -126,8 +141,9 @@ last values are scraped. `deploy/grafana/job.json` draws them.
 )";
   for (const MetricInfo& metric : Catalog()) {
     absl::StrAppend(&text, "| `", metric.name, "` | ", metric.kind == MetricKind::kCounter ? "counter" : "gauge", " | ",
-                    metric.unit, " | `", absl::StrJoin(metric.labels, "`, `"), "` | ", metric.exporter, " | ",
-                    metric.help, " |\n");
+                    metric.unit, " | ",
+                    metric.labels.empty() ? "" : absl::StrCat("`", absl::StrJoin(metric.labels, "`, `"), "`"), " | ",
+                    metric.exporter, " | ", metric.help, " |\n");
   }
   return text;
 }

@@ -20,7 +20,7 @@ def documented():
 def exported(folder):
     names = set()
     for path in (ROOT / folder).rglob("*.cc"):
-        names |= set(re.findall(r'"(muster_(?:job|rank|jobs|workers)\w*)"', path.read_text(encoding="utf-8")))
+        names |= set(re.findall(r'"(muster_\w+)"', path.read_text(encoding="utf-8")))
     return names
 
 
