@@ -35,7 +35,25 @@ std::vector<UnitRange> StagesOf(const JobPlanRequest& request) {
   return request.stages.empty() ? BalancedStages(request.job.shape, request.job.layout) : request.stages;
 }
 
+// Whether a rank could need so much that its bytes might not fit an int64: far beyond any machine, and checked before
+// anything is multiplied. A bound from above, in floating point: 64 bytes for each parameter (weight, two accumulators,
+// three states, reduction) and 32 for each number that a unit could save.
+bool TooLargeToCount(const ModelShape& shape, const Layout& layout) {
+  const double rows = static_cast<double>(layout.micro_batch) * static_cast<double>(layout.sequence_length);
+  const double widths = 16.0 * static_cast<double>(shape.hidden) + 4.0 * static_cast<double>(shape.ffn) +
+                        4.0 * static_cast<double>(shape.vocab) + 16.0 * static_cast<double>(shape.heads);
+  const double in_flight = static_cast<double>(std::min(layout.pipeline, layout.accumulation_steps));
+  const double saved = 32 * rows * widths * static_cast<double>(shape.units()) * in_flight;
+  const double tokens = 64 * rows * static_cast<double>(layout.accumulation_steps);
+  const double attention = 64 * static_cast<double>(layout.sequence_length) *
+                           static_cast<double>(shape.hidden + shape.heads) *
+                           static_cast<double>(layout.threads_per_rank);
+  const double parameters = 64 * static_cast<double>(ParameterCount(shape));
+  return saved + tokens + attention + parameters > 1e18;
+}
+
 bool EveryStageFits(const JobPlanRequest& request, const std::vector<UnitRange>& stages, const Layout& layout) {
+  if (TooLargeToCount(request.job.shape, layout)) return false;
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     const RankPlan rank = PlanStageMemory(request, layout, static_cast<int64_t>(stage), stages[stage]);
     if (rank.total_bytes > request.memory_per_rank_bytes) return false;
@@ -118,7 +136,12 @@ bool FillMicroBatch(const JobPlanRequest& request, JobPlan* plan) {
   if (micro_batch == 0) micro_batch = ChooseMicroBatch(request);
   if (micro_batch == 0) micro_batch = 1;  // does not fit either, and the plan says by how much
   plan->layout = WithMicroBatch(request.job, micro_batch);
-  return true;
+  if (!TooLargeToCount(request.job.shape, plan->layout)) return true;
+  plan->problems.push_back({"TOO_LARGE_TO_COUNT", "training.micro_batch",
+                            absl::StrCat(micro_batch, " sequences of ", plan->layout.sequence_length,
+                                         " tokens with this model are beyond what any device holds"),
+                            "use a smaller model, sequence or micro-batch"});
+  return false;
 }
 
 }  // namespace

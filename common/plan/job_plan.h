@@ -64,7 +64,8 @@ struct JobPlan {
   std::string outside_source;
 };
 
-// `auto` micro-batches are chosen (ChooseMicroBatch). RANK_OVER_MEMORY when a rank takes more than its limit, with the
+// `auto` micro-batches are chosen (ChooseMicroBatch). TOO_LARGE_TO_COUNT when bytes could pass the range of integers;
+// MEMORY_NOT_KNOWN when `auto` has nothing to go by; RANK_OVER_MEMORY when a rank takes more than its limit, with the
 // largest micro-batch that does fit.
 JobPlan BuildJobPlan(const JobPlanRequest& request);
 

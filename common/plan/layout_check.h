@@ -28,7 +28,7 @@ inline constexpr int64_t kLargestWidth = 1'000'000;      // hidden, heads
 inline constexpr int64_t kLargestFfn = 10'000'000;       // feed-forward width
 inline constexpr int64_t kLargestVocab = 100'000'000;    // tokens; their ids are i32
 inline constexpr int64_t kLargestContext = 100'000'000;  // tokens
-inline constexpr int64_t kLargestRanks = 1'000'000;
+inline constexpr int64_t kLargestRanks = 32'768;
 inline constexpr int64_t kLargestBatch = 1'000'000'000;  // sequences
 
 // MODEL_OUT_OF_RANGE, HEADS_DO_NOT_DIVIDE_HIDDEN, KV_HEADS_DO_NOT_DIVIDE_HEADS.

@@ -16,7 +16,7 @@ using StageFits = std::function<bool(int64_t stage, UnitRange units)>;
 
 // The cut into `stages` runs of at least one unit whose most expensive run is cheapest; of those the one with the
 // smallest sum of squares (so that the other stages are even as well), and of those the one whose last cuts are
-// earliest. Costs are in any one unit, not negative. By dynamic programming, O(units^2 stages).
+// earliest. Costs are in any one unit, not negative. By dynamic programming.
 //
 // INVALID_ARGUMENT when there are fewer units than stages, RESOURCE_EXHAUSTED when no cut passes `fits` (empty: all
 // do).

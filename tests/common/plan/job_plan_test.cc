@@ -129,6 +129,25 @@ TEST(JobPlanTest, AutoMicroBatchWithoutALimitIsRefused) {
   EXPECT_EQ(plan.problems[0].code, "MEMORY_NOT_KNOWN");
 }
 
+TEST(JobPlanTest, WhatNoIntegerCountsIsRefusedAndNotComputed) {
+  JobPlanRequest request = Small();
+  ModelShape& shape = request.job.shape;
+  shape.layers = kLargestLayers;
+  shape.hidden = shape.heads = shape.kv_heads = kLargestWidth;
+  shape.ffn = kLargestFfn;
+  shape.vocab = kLargestVocab;
+  shape.context = request.job.layout.sequence_length = kLargestContext;
+  request.job.global_batch = 735134400;  // has 1344 divisors
+  for (int64_t micro_batch : {0, 1, 367567200}) {
+    request.job.layout.micro_batch = micro_batch;
+    const JobPlan plan = BuildJobPlan(request);
+    EXPECT_FALSE(plan.feasible);
+    ASSERT_EQ(plan.problems.size(), 1u);
+    EXPECT_EQ(plan.problems[0].code, "TOO_LARGE_TO_COUNT");
+    EXPECT_THAT(plan.ranks, testing::IsEmpty());
+  }
+}
+
 TEST(JobPlanTest, AutoReplicasFollowFromTheRanks) {
   JobPlanRequest request = Small();
   request.job.layout.data = 0;
