@@ -26,8 +26,7 @@ struct F16 {  // IEEE 754 half: 5 bits of exponent, 10 of fraction
   uint16_t bits;
 };
 
-// ---- bits
-// -------------------------------------------------------------------------------------------------------------------
+// ---- bits ---------------------------------------------------------------------------------------------------------
 
 MUSTER_KERNEL_FUNCTION float FloatOfBits(uint32_t bits) {
   float value;
@@ -41,8 +40,7 @@ MUSTER_KERNEL_FUNCTION uint32_t BitsOfFloat(float value) {
   return bits;
 }
 
-// ---- number formats: to f32 exactly, from f32 to the nearest, ties to even
-// --------------------------------------------------
+// ---- number formats: to f32 exactly, from f32 to the nearest, ties to even ----------------------------------------
 
 MUSTER_KERNEL_FUNCTION float ToFloat(float value) { return value; }
 
@@ -81,8 +79,7 @@ MUSTER_KERNEL_FUNCTION F16 FromFloat(float value, F16) {
   return F16{static_cast<uint16_t>(sign | (magnitude >= 0x477ff000u ? special : finite))};  // 65520 rounds to infinity
 }
 
-// ---- functions
-// --------------------------------------------------------------------------------------------------------------
+// ---- functions ----------------------------------------------------------------------------------------------------
 
 MUSTER_KERNEL_FUNCTION float Maximum(float a, float b) { return a > b ? a : b; }  // b when either is NaN
 
@@ -103,9 +100,8 @@ MUSTER_KERNEL_FUNCTION float Logarithm(float x) {
 #endif
 }
 
-// e^x within 2 units in the last place from -87.3 to 88.3; 0 below and infinity above, as nothing here needs
-// subnormals. x = n ln 2 + r with |r| <= ln 2 / 2, then Taylor to r^7 (the remainder is below 6e-9), then the exponent
-// n.
+// e^x within 2 units in the last place from -87.3 to 88.3; 0 below and infinity above: nothing here needs subnormals.
+// x = n ln 2 + r with |r| <= ln 2 / 2, then Taylor to r^7 (the remainder is below 6e-9), then the exponent n.
 MUSTER_KERNEL_FUNCTION float Exp(float x) {
   const float limited = x > 88.5f ? 88.5f : x;  // written so that NaN passes
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.

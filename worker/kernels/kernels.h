@@ -2,16 +2,14 @@
 //
 // What holds everywhere, said once:
 //  - Shapes are in the comments. T = micro-batch x sequence rows; h = hidden; f = ffn; V = vocabulary. "compute" is
-//  bf16, f16 or f32,
-//    the same type for all tensors so marked in one call; gradients of parameters and statistics are f32.
+//    bf16, f16 or f32, the same for all tensors so marked in one call; gradients of parameters and statistics are f32.
 //  - Arithmetic and sums are in f32 whatever the storage type.
 //  - Gradients of parameters are written with `=` when accumulate is false (first micro-batch), `+=` when it is true.
 //  - The order of every sum depends on shapes and on threads-per-rank only, never on the device's size or on timing.
 //  - Operations are enqueued on the context's stream (the CPU runs them at once) and read tensors when they run.
 //  - Each operation is a range of the device's profile, named in lower case.
-//  - Memory comes from the caller: nothing here allocates beyond small cached objects. Callers' shapes are checked with
-//  aborts: a
-//    wrong shape is a bug, not an input.
+//  - Memory comes from the caller: nothing here allocates beyond small cached objects.
+//  - Callers' shapes are checked with aborts: a wrong shape is a bug, not an input.
 //
 // Plain C++17; CUDA sources include this file.
 #pragma once
@@ -27,8 +25,7 @@ class KernelContext;  // device, stream, thread count, matmul primitives and wor
 
 namespace kernels {
 
-// ---- matmul
-// -----------------------------------------------------------------------------------------------------------------
+// ---- matmul -------------------------------------------------------------------------------------------------------
 
 // out (M, N) [+]= a (M, K) x b (K, N), each two-dimensional with any row stride; `transpose_*` means the memory holds
 // the transpose. a and b have one type; out has that type or f32. With `bias` (N), compute type, it is added to every
@@ -44,8 +41,7 @@ struct MatMulArgs {
 };
 void MatMul(KernelContext& context, const MatMulArgs& args);
 
-// ---- embedding
-// --------------------------------------------------------------------------------------------------------------
+// ---- embedding ----------------------------------------------------------------------------------------------------
 
 // out (T, h) compute = token (V, h)[tokens (T) i32] + position (context, h)[row mod sequence_length].
 void EmbeddingForward(KernelContext& context, const Tensor& tokens, const Tensor& token_weight,
@@ -55,8 +51,7 @@ void EmbeddingForward(KernelContext& context, const Tensor& tokens, const Tensor
 void EmbeddingBackward(KernelContext& context, const Tensor& tokens, const Tensor& d_out, int64_t sequence_length,
                        const Tensor& d_token, const Tensor& d_position, bool accumulate);
 
-// ---- layer norm
-// -------------------------------------------------------------------------------------------------------------
+// ---- layer norm ---------------------------------------------------------------------------------------------------
 
 // x, out (T, h) compute; weight, bias (h) compute; mean, rstd (T) f32.
 void LayerNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
@@ -69,8 +64,7 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
 
 using muster::kColumnPartitions;
 
-// ---- elementwise
-// ------------------------------------------------------------------------------------------------------------
+// ---- elementwise --------------------------------------------------------------------------------------------------
 
 // out (T, h) = x (T, h) + residual (T, h), compute. out may be x or residual.
 void Add(KernelContext& context, const Tensor& x, const Tensor& residual, const Tensor& out);
@@ -87,8 +81,7 @@ void Cast(KernelContext& context, const Tensor& from, const Tensor& to);
 // out f32 (n) = sum over parts in order, parts f32 (count, n). out may be the first part.
 void SumInOrder(KernelContext& context, const Tensor& parts, const Tensor& out);
 
-// ---- attention
-// --------------------------------------------------------------------------------------------------------------
+// ---- attention ----------------------------------------------------------------------------------------------------
 
 // Causal self-attention, tiled; only the log-sum-exp is saved. qkv (T, (heads + 2 kv_heads) d) compute, heads of q,
 // then k, then v along a row; out (T, heads d) compute; lse (batch, heads, sequence) f32. Scores are scaled by
@@ -111,8 +104,7 @@ void AttentionForward(KernelContext& context, const AttentionShape& shape, const
 void AttentionBackward(KernelContext& context, const AttentionShape& shape, const Tensor& d_out, const Tensor& qkv,
                        const Tensor& out, const Tensor& lse, const Tensor& d_qkv, const Tensor& workspace);
 
-// ---- loss
-// -------------------------------------------------------------------------------------------------------------------
+// ---- loss ---------------------------------------------------------------------------------------------------------
 
 inline constexpr int32_t kIgnoredTarget = -1;  // a position that counts neither in the sum nor in the count
 
@@ -125,8 +117,7 @@ void CrossEntropyBackward(KernelContext& context, const Tensor& logits, const Te
 // f64 sum of f32 values (n), in blocks of kSumBlock in order, to the host (waits for the stream).
 double SumToHost(KernelContext& context, const Tensor& values);
 
-// ---- optimizer
-// --------------------------------------------------------------------------------------------------------------
+// ---- optimizer ----------------------------------------------------------------------------------------------------
 
 inline constexpr int64_t kSumBlock =
     4096;  // elements summed in f32 lanes before the f64 total: fixed, so that norms do not move

@@ -1,14 +1,11 @@
 // Row kernels: the per-element and per-row work of every operation, written once for all back-ends.
 //
-// A row kernel is a struct of pointers, strides and scalars whose operator()(row, r) does row r in terms of a policy
-// `row`:
+// A row kernel is a struct of pointers, strides and scalars whose operator()(row, r) does row r by a policy `row`:
 //
 // - row.cols(): columns of the whole row.
-// - row.load(p): the row at p as a fragment x, where x[i] is an f32. On CUDA it is read once, in packs of 16 bytes,
-// into
+// - row.load(p): the row at p as a fragment x; x[i] is an f32. On CUDA it is read once, in packs of 16 bytes, into
 //   registers; on the processor it stays in the first-level cache and is read again.
-// - row.store(p, f): p[i] = f(i), rounded to p's type. f may read the row at p: elements are read before they are
-// written.
+// - row.store(p, f): p[i] = f(i), rounded to p's type. f may read the row at p: elements are read before written.
 // - row.sum(f), row.max(f): over the row, in an order that depends on cols() only; max ignores NaN, sum does not.
 // - row.add_rows(a, b, p, add, f): p[i] = or += f(a)(i) + ... + f(b - 1)(i) in that order, p f32.
 // - row.column(i): the column of i, as an int32_t.

@@ -83,8 +83,7 @@ double SumBlocksToHost(KernelContext& context, const Tensor& values, bool square
 
 }  // namespace
 
-// ---- embedding
-// --------------------------------------------------------------------------------------------------------------
+// ---- embedding ----------------------------------------------------------------------------------------------------
 
 void EmbeddingForward(KernelContext& context, const Tensor& tokens, const Tensor& token_weight,
                       const Tensor& position_weight, int64_t sequence_length, const Tensor& out) {
@@ -131,8 +130,7 @@ void EmbeddingBackward(KernelContext& context, const Tensor& tokens, const Tenso
   });
 }
 
-// ---- layer norm
-// -------------------------------------------------------------------------------------------------------------
+// ---- layer norm ---------------------------------------------------------------------------------------------------
 
 void LayerNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                       const Tensor& out, const Tensor& mean, const Tensor& rstd) {
@@ -183,8 +181,7 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
          hidden);
 }
 
-// ---- elementwise
-// ------------------------------------------------------------------------------------------------------------
+// ---- elementwise --------------------------------------------------------------------------------------------------
 
 void Add(KernelContext& context, const Tensor& x, const Tensor& residual, const Tensor& out) {
   const ProfileRange range(context.device(), "add");
@@ -268,8 +265,7 @@ void SumInOrder(KernelContext& context, const Tensor& parts, const Tensor& out) 
          out.elements());
 }
 
-// ---- loss
-// -------------------------------------------------------------------------------------------------------------------
+// ---- loss ---------------------------------------------------------------------------------------------------------
 
 void CrossEntropyForward(KernelContext& context, const Tensor& logits, const Tensor& targets, const Tensor& losses,
                          const Tensor& lse) {
@@ -302,8 +298,7 @@ void CrossEntropyBackward(KernelContext& context, const Tensor& logits, const Te
 
 double SumToHost(KernelContext& context, const Tensor& values) { return SumBlocksToHost(context, values, false); }
 
-// ---- optimizer
-// --------------------------------------------------------------------------------------------------------------
+// ---- optimizer ----------------------------------------------------------------------------------------------------
 
 double SumOfSquaresToHost(KernelContext& context, const Tensor& gradient) {
   const ProfileRange range(context.device(), "gradient_norm");

@@ -92,19 +92,7 @@ std::unique_ptr<OneDnnMatMul::Primitive> OneDnnMatMul::Make(const Key& key) cons
   return primitive;
 }
 
-OneDnnMatMul::Primitive* OneDnnMatMul::Find(const Key& key) {
-  const auto found = primitives_.find(key);
-  if (found != primitives_.end()) return found->second.get();
-  return primitives_.emplace(key, Make(key)).first->second.get();
-}
-
-void OneDnnMatMul::Run(const MatMulArgs& args) {
-  if (!RunNative(args)) RunWidened(args);
-}
-
-bool OneDnnMatMul::RunNative(const MatMulArgs& args) {
-  // oneDNN asks OpenMP how many threads to take, which is a setting of the calling thread.
-  if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
+OneDnnMatMul::Key OneDnnMatMul::KeyOf(const MatMulArgs& args) {
   Key key{};
   key.m = args.out.rows();
   key.n = args.out.cols();
@@ -118,8 +106,27 @@ bool OneDnnMatMul::RunNative(const MatMulArgs& args) {
   key.transpose_b = args.transpose_b;
   key.accumulate = args.accumulate;
   key.bias = args.bias != nullptr;
-  Primitive* const primitive = Find(key);
+  return key;
+}
+
+OneDnnMatMul::Primitive* OneDnnMatMul::Find(const Key& key) {
+  const auto found = primitives_.find(key);
+  if (found != primitives_.end()) return found->second.get();
+  // oneDNN asks OpenMP how many threads to take, which is a setting of the calling thread.
+  if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
+  return primitives_.emplace(key, Make(key)).first->second.get();
+}
+
+bool OneDnnMatMul::IsNative(const MatMulArgs& args) { return Find(KeyOf(args)) != nullptr; }
+
+void OneDnnMatMul::Run(const MatMulArgs& args) {
+  if (!RunNative(args)) RunWidened(args);
+}
+
+bool OneDnnMatMul::RunNative(const MatMulArgs& args) {
+  Primitive* const primitive = Find(KeyOf(args));
   if (primitive == nullptr) return false;
+  if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
   primitive->a.set_data_handle(args.a.data);
   primitive->b.set_data_handle(args.b.data);
   primitive->out.set_data_handle(args.out.data);
@@ -139,8 +146,7 @@ bool OneDnnMatMul::RunNative(const MatMulArgs& args) {
   return true;
 }
 
-// ---- widening
-// ---------------------------------------------------------------------------------------------------------------
+// ---- widening -----------------------------------------------------------------------------------------------------
 
 // Rows [row, row + rows) and columns [col, col + cols) of an operand, as f32: itself where it is f32, else a copy in
 // `panel`. The memory keeps its order, so a transposed operand stays transposed.

@@ -25,6 +25,9 @@ class OneDnnMatMul {
   // As kernels::MatMul. Bits depend on shapes, strides and threads, not on what was run before.
   void Run(const MatMulArgs& args);
 
+  // Whether oneDNN has a fast implementation that fits the scratch; otherwise Run widens. Reads no data.
+  bool IsNative(const MatMulArgs& args);
+
  private:
   // All that a primitive is made for.
   struct Key {
@@ -43,6 +46,7 @@ class OneDnnMatMul {
   // Null where oneDNN has no fast implementation.
   struct Primitive;
 
+  static Key KeyOf(const MatMulArgs& args);
   Primitive* Find(const Key& key);
   std::unique_ptr<Primitive> Make(const Key& key) const;
   bool RunNative(const MatMulArgs& args);  // false, and nothing done, where there is no primitive

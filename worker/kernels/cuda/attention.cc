@@ -5,6 +5,7 @@
 
 #include "worker/kernels/attention_walk.h"
 #include "worker/kernels/checks.h"
+#include "worker/kernels/cuda/backend.h"
 #include "worker/kernels/kernels.h"
 #include "worker/kernels/launch.h"
 
@@ -15,7 +16,7 @@ class StreamExecutor {
  public:
   explicit StreamExecutor(KernelContext& context) : context_(context) {}
 
-  void Multiply(const MatMulArgs& args) const { MatMul(context_, args); }
+  void Multiply(const MatMulArgs& args) const { context_.backend().matmul().Run(args); }
 
   template <typename Kernel>
   void Rows(const Kernel& kernel, int64_t rows, int64_t cols) const {
@@ -50,6 +51,7 @@ void ForEachHead(KernelContext& context, const AttentionShape& shape, DType comp
 
 void AttentionForward(KernelContext& context, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                       const Tensor& lse, const Tensor& workspace) {
+  const ProfileRange range(context.device(), "attention");
   CheckAttention(shape, qkv, out, lse, workspace, 1);
   ForEachHead(context, shape, qkv.dtype, workspace, shape.batch * shape.heads, [&](auto& walk, int64_t i) {
     walk.Forward(i / shape.heads, i % shape.heads, qkv, out, lse.as<float>() + i * shape.sequence);
@@ -58,6 +60,7 @@ void AttentionForward(KernelContext& context, const AttentionShape& shape, const
 
 void AttentionBackward(KernelContext& context, const AttentionShape& shape, const Tensor& d_out, const Tensor& qkv,
                        const Tensor& out, const Tensor& lse, const Tensor& d_qkv, const Tensor& workspace) {
+  const ProfileRange range(context.device(), "attention");
   CheckAttention(shape, qkv, out, lse, workspace, 1);
   CheckAttention(shape, d_qkv, d_out, lse, workspace, 1);
   const int64_t group = shape.heads / shape.kv_heads;

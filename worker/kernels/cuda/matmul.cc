@@ -18,6 +18,7 @@ void AddBias(KernelContext& context, const MatMulArgs& args) {
 }  // namespace
 
 void MatMul(KernelContext& context, const MatMulArgs& args) {
+  const ProfileRange range(context.device(), "matmul");
   CheckMatMul(args);
   context.backend().matmul().Run(args);
   if (args.bias == nullptr || cuda::CublasMatMul::AddsBias(args)) return;
