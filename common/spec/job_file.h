@@ -26,9 +26,9 @@ struct JobFile {
   std::string Describe(const std::vector<Problem>& problems) const;
 };
 
-// Reads and validates. A file that can be read as a spec is returned with what is wrong with that spec, for the caller to
-// refuse or to show. INVALID_ARGUMENT when it cannot be (no such file, no YAML, an unknown key, a wrong type), whose message
-// is Describe() of everything that is wrong.
+// Reads and validates. A file that can be read as a spec is returned with what is wrong with that spec, for the caller
+// to refuse or to show. INVALID_ARGUMENT when it cannot be (no such file, no YAML, an unknown key, a wrong type), whose
+// message is Describe() of everything that is wrong.
 absl::StatusOr<JobFile> ReadJobFile(const std::string& path);
 absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view text);
 
