@@ -300,6 +300,7 @@ std::vector<v1::ObservedRank> RankSupervisor::Observe() const {
     seen.set_device(rank->assignment.device());
     seen.set_phase(rank->phase);
     seen.set_step(rank->step);
+    seen.set_memory_limit_bytes(RankMemoryBytes(command_, rank->assignment));
     *seen.mutable_started_at() = ToProto(rank->started_at);
     if (rank->living()) {
       seen.set_pid(rank->child.pid);

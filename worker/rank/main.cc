@@ -76,7 +76,12 @@ int Main(int argc, char** argv) {
   }
   std::error_code error;
   options.checkpoint_root = std::filesystem::absolute(options.checkpoint_root, error).lexically_normal().string();
-  return options.local_file.empty() ? RunStoppable<RankRunner>(options) : RunStoppable<LocalJob>(options);
+  try {
+    return options.local_file.empty() ? RunStoppable<RankRunner>(options) : RunStoppable<LocalJob>(options);
+  } catch (const std::exception& refused) {  // of the standard library only: no room for a thread's stack
+    std::fprintf(stderr, "muster-rank: error: out of memory: %s\n", refused.what());
+    return kExitOutOfMemory;
+  }
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ struct Outcome {
   std::string output;  // stdout and stderr
 };
 
-Outcome RunRank(const std::string& arguments) {
+// `before`: shell text ahead of the command.
+Outcome RunRank(const std::string& arguments, const std::string& before = "") {
   Outcome outcome;
-  FILE* pipe = popen(absl::StrCat(MUSTER_RANK_PROGRAM, " ", arguments, " 2>&1").c_str(), "r");
+  FILE* pipe = popen(absl::StrCat(before, MUSTER_RANK_PROGRAM, " ", arguments, " 2>&1").c_str(), "r");
   char buffer[4096];
   while (const size_t count = fread(buffer, 1, sizeof(buffer), pipe)) outcome.output.append(buffer, count);
   const int status = pclose(pipe);
@@ -83,6 +84,18 @@ TEST_F(RankProgramTest, LocalNamesTheDataThatIsMissing) {
   EXPECT_EQ(outcome.exit_code, kExitUserError);
   EXPECT_THAT(outcome.output, HasSubstr("muster-rank: error: data.train: "));
   EXPECT_THAT(outcome.output, HasSubstr("train.idx"));
+}
+
+TEST_F(RankProgramTest, MemoryThatIsRefusedEndsItWithItsOwnCode) {
+  const std::string yaml = TinyJob(directory_, 1, 1, /*steps=*/1);
+  std::string large = yaml;
+  large.replace(large.find("hidden: 16"), 10, "hidden: 2048");  // 1.6 GB of states
+  const std::string job = directory_.Put("large.yaml", large);
+  const Outcome outcome = RunRank(
+      absl::StrCat("--local ", job, " --data-root ", directory_.path(), " --checkpoint-root ", directory_.path()),
+      /*before=*/"ulimit -d 200000; ");
+  EXPECT_EQ(outcome.exit_code, kExitOutOfMemory) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("muster-rank: error: "));
 }
 
 TEST_F(RankProgramTest, WrongFlagsExitWithTwo) {
