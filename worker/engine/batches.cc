@@ -30,7 +30,7 @@ absl::StatusOr<TrainingBatches> TrainingBatches::Start(const SampleSource& sourc
     return absl::InvalidArgumentError(absl::StrCat("training data has sequences of ", source.sequence_length(),
                                                    " tokens, sequence_length is ", layout.sequence_length));
   }
-  TrainingBatches batches(layout);
+  TrainingBatches batches;
   if (!memory.has(kTrainingEntry)) return batches;
   const PrefetchingLoaderOptions options{.global_batch = layout.global_batch(),
                                          .micro_batch = layout.micro_batch,

@@ -42,9 +42,8 @@ class TrainingBatches {
   MicroBatch At(int64_t micro_batch, float loss_scale) const;
 
  private:
-  explicit TrainingBatches(const Layout& layout) : rows_(layout.micro_batch * layout.sequence_length) {}
+  TrainingBatches() = default;
 
-  const int64_t rows_;                         // of a micro-batch
   std::unique_ptr<PrefetchingLoader> loader_;  // null where the stage reads no data
   StepBatch batch_;
 };
