@@ -114,7 +114,11 @@ class Builder {
   // passes.
   void AddSaved(const Unit& unit, const char* what, int64_t bytes,
                 MemoryCategory category = MemoryCategory::kActivations) {
-    const Lifetime lifetime = slots_ == 1 ? Lifetime{ForwardTick(unit), BackwardTick(unit)} : Passes();
+    AddSavedFrom(ForwardTick(unit), unit, what, bytes, category);
+  }
+
+  void AddSavedFrom(int64_t first_tick, const Unit& unit, const char* what, int64_t bytes, MemoryCategory category) {
+    const Lifetime lifetime = slots_ == 1 ? Lifetime{first_tick, BackwardTick(unit)} : Passes();
     Add(absl::StrCat("saved/", unit.name(), "/", what), category, bytes, slots_, lifetime);
   }
 
@@ -125,7 +129,8 @@ class Builder {
 
   // What every unit but the embedding has: its input (T, h), the output of the unit before, and that input's norm.
   void AddInputAndNorm(const Unit& unit) {
-    AddSaved(unit, "input", rows_ * shape_.hidden * element_);
+    const int64_t written = std::max<int64_t>(ForwardTick(unit) - 1, 0);  // by the unit before
+    AddSavedFrom(written, unit, "input", rows_ * shape_.hidden * element_, MemoryCategory::kActivations);
     AddSaved(unit, "mean", rows_ * kFloatBytes);
     AddSaved(unit, "rstd", rows_ * kFloatBytes);
     AddSaved(unit, "norm_out", rows_ * shape_.hidden * element_);

@@ -10,9 +10,11 @@ double ClipFactor(double gradient_norm, double clip_grad_norm) {
   return clip_grad_norm > 0 ? std::min(1.0, clip_grad_norm / (gradient_norm + 1e-6)) : 1.0;
 }
 
-void Optimizer::SumSquares(std::vector<double>& squares) const {
+void Optimizer::SumSquares(int64_t replica, int64_t replicas, std::vector<double>& squares) const {
   for (const StageParameter& parameter : parameters_) {
-    if (parameter.owned) squares[parameter.model_index] = kernels::SumOfSquaresToHost(kernels_, parameter.gradient);
+    const bool mine = static_cast<int64_t>(parameter.model_index) % replicas == replica;
+    if (!parameter.owned || !mine) continue;
+    squares[parameter.model_index] = kernels::SumOfSquaresToHost(kernels_, parameter.gradient);
   }
 }
 

@@ -21,8 +21,9 @@ class Optimizer {
   Optimizer(KernelContext& kernels, const std::vector<StageParameter>& parameters, const AdamWOptions& options)
       : kernels_(kernels), parameters_(parameters), options_(options) {}
 
-  // squares[i]: sum of squares of the gradient of model parameter i, for those this stage owns; others are left alone.
-  void SumSquares(std::vector<double>& squares) const;
+  // squares[i]: sum of squares of the gradient of model parameter i, where this stage owns it and it is this replica's
+  // turn: the replicas, whose gradients are equal, share the work. Others are left alone.
+  void SumSquares(int64_t replica, int64_t replicas, std::vector<double>& squares) const;
 
   // Updates master, moments and value of every parameter; weight decay on those of two dimensions. `step` from 1.
   void Step(int64_t step, double learning_rate, double clip_factor) const;

@@ -15,8 +15,8 @@ struct StepBallot {
   bool stop = false;            // this rank was asked to stop
   double loss_sum = 0;          // of this rank's targets, nats; last stage
   int64_t counted_targets = 0;  // as above
-  std::vector<double>
-      squares;  // sum of squares of each parameter's gradient, in the order of the model; one rank of each stage
+  // Sum of squares of each parameter's gradient, in the order of the model; of each from one rank.
+  std::vector<double> squares;
 };
 
 struct StepVerdict {

@@ -141,9 +141,9 @@ absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
     PhaseScope scope(engine.timer, Phase::kCommExposed);
     MUSTER_RETURN_IF_ERROR(engine.ReduceGradients());
   }
-  if (engine.coordinate.data == 0) {
+  {
     PhaseScope scope(engine.timer, Phase::kOptimizer);
-    engine.optimizer.SumSquares(ballot.squares);
+    engine.optimizer.SumSquares(engine.coordinate.data, config_.layout.data, ballot.squares);
   }
   PhaseScope scope(engine.timer, Phase::kCommExposed);
   return VoteOnStep(*parts_.world, ballot);

@@ -109,6 +109,15 @@ TEST(Ledger, EndsASavedTensorsLifeAtItsUnitsBackwardWhenOneMicroBatchIsInFlight)
   EXPECT_EQ(transient->lifetime.last_tick, 16);
 }
 
+TEST(Ledger, BeginsAnInputsLifeWhereTheUnitBeforeWritesIt) {
+  const ModelShape shape = Shape();
+  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {0, shape.units()}, 0);
+  const LedgerEntry* input = Find(ledger, "saved/1.attention/input");  // unit 3
+  ASSERT_NE(input, nullptr);
+  EXPECT_EQ(input->lifetime.first_tick, 2);
+  EXPECT_EQ(input->lifetime.last_tick, 16);
+}
+
 TEST(Ledger, SharesTheMemoryOfTransientsBetweenUnits) {
   const ModelShape shape = Shape();
   const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {0, shape.units()}, 0);
