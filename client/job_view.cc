@@ -8,6 +8,7 @@
 #include "client/output.h"
 #include "client/session.h"
 #include "client/watch_view.h"
+#include "common/base/format_bytes.h"
 
 namespace muster {
 namespace {

@@ -108,19 +108,6 @@ size_t DisplayWidth(absl::string_view text) {
   return width;
 }
 
-std::string FormatBytes(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  if (unit == 0) return absl::StrFormat("%d B", bytes);
-  return value < 99.95 ? absl::StrFormat("%.1f %s", value, kUnits[unit])
-                       : absl::StrFormat("%.0f %s", value, kUnits[unit]);
-}
-
 std::string FormatCount(int64_t value) {
   std::string digits = absl::StrCat(std::abs(value));
   for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)

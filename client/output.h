@@ -40,8 +40,6 @@ class Table {
 // Terminal columns of UTF-8 text, colour sequences not counted.
 size_t DisplayWidth(absl::string_view text);
 
-// 24.6 GB, 61.2 MB, 812 B: decimal units, three digits.
-std::string FormatBytes(int64_t bytes);
 // 1,313,626,112
 std::string FormatCount(int64_t value);
 // 41.3k, 8,412, 0.71: for throughputs and losses at a glance.

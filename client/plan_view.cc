@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client/message_units.h"
 #include "client/output.h"
+#include "common/base/format_bytes.h"
 
 namespace muster {
 namespace {

@@ -13,6 +13,7 @@
 #include "client/message_units.h"
 #include "client/output.h"
 #include "client/session.h"
+#include "common/base/format_bytes.h"
 
 namespace muster {
 namespace {

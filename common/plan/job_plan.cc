@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/base/format_bytes.h"
 #include "common/plan/arena.h"
 #include "common/plan/partition.h"
 #include "common/plan/pipeline_simulation.h"
@@ -14,12 +14,6 @@ namespace muster {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-
-// "1.50 GiB", "37.2 MiB".
-std::string ReadableBytes(int64_t bytes) {
-  const double mib = static_cast<double>(bytes) / static_cast<double>(kMiB);
-  return mib >= 1024 ? absl::StrFormat("%.2f GiB", mib / 1024) : absl::StrFormat("%.1f MiB", mib);
-}
 
 int64_t ReplicaBatch(const LayoutRequest& job) { return job.global_batch / job.layout.data; }
 
@@ -85,10 +79,10 @@ Problem OverMemory(const JobPlanRequest& request, const RankPlan& fullest, int64
   Problem problem;
   problem.code = "RANK_OVER_MEMORY";
   problem.field = "resources.memory_per_rank";
-  problem.message = absl::StrCat("rank ", fullest.rank, " needs ", ReadableBytes(fullest.total_bytes), " (arena ",
-                                 ReadableBytes(fullest.arena_bytes), ", outside ", ReadableBytes(fullest.outside_bytes),
-                                 "), ", ReadableBytes(fullest.total_bytes - request.memory_per_rank_bytes),
-                                 " more than its ", ReadableBytes(request.memory_per_rank_bytes),
+  problem.message = absl::StrCat("rank ", fullest.rank, " needs ", FormatBytes(fullest.total_bytes), " (arena ",
+                                 FormatBytes(fullest.arena_bytes), ", outside ", FormatBytes(fullest.outside_bytes),
+                                 "), ", FormatBytes(fullest.total_bytes - request.memory_per_rank_bytes),
+                                 " more than its ", FormatBytes(request.memory_per_rank_bytes),
                                  ranks_over > 1 ? absl::StrCat("; ", ranks_over, " ranks are over") : "");
   const int64_t fitting = ChooseMicroBatch(request);
   if (fitting > 0) {
@@ -96,7 +90,7 @@ Problem OverMemory(const JobPlanRequest& request, const RankPlan& fullest, int64
     problem.suggestion = absl::StrCat("training.micro_batch ", fitting, " fits, with ", layout.accumulation_steps,
                                       " micro-batches for the same global batch");
   } else {
-    problem.suggestion = absl::StrCat("no micro-batch fits; give every rank ", ReadableBytes(fullest.total_bytes),
+    problem.suggestion = absl::StrCat("no micro-batch fits; give every rank ", FormatBytes(fullest.total_bytes),
                                       ", use more pipeline stages, or a smaller model or sequence");
   }
   return problem;

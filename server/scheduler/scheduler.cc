@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/format_bytes.h"
 
 namespace muster {
 namespace {
@@ -55,7 +55,7 @@ std::string WhyNot(const std::vector<SchedulableWorker>& workers, const GangRequ
   const auto wanted = static_cast<int64_t>(gang.rank_bytes.size());
   std::string reason = absl::StrCat("waits for ", Devices(wanted, gang.device_kind));
   if (too_small > 0) {
-    absl::StrAppendFormat(&reason, " of at least %.1f MB", static_cast<double>(LargestRank(gang)) / 1e6);
+    absl::StrAppend(&reason, " of at least ", FormatBytes(LargestRank(gang)));
     notes.insert(notes.begin(), absl::StrCat(too_small, " more are too small"));
   }
   if (unhealthy > 0) notes.push_back(absl::StrCat(unhealthy, " are out of order"));

@@ -40,8 +40,8 @@ TEST(PlanViewTest, APlanThatFitsSaysSoFirstAndShowsEqualRanksOnce) {
   EXPECT_THAT(text, StartsWith("eight fits: 8 ranks, data 8, micro-batch 8 x 4 accumulation x 8 replicas = 256, bf16, "
                                "no recompute\n1,313,626,112 parameters   8.2 GFLOP/token (6N+12LhT)\n"));
   EXPECT_THAT(text, HasSubstr("rank   0-7"));
-  EXPECT_THAT(text, HasSubstr("24.6 GB of 40.0 GB"));
-  EXPECT_THAT(text, HasSubstr("parameters 2.6 GB"));
+  EXPECT_THAT(text, HasSubstr("22.9 GiB of 37.3 GiB"));
+  EXPECT_THAT(text, HasSubstr("parameters 2.4 GiB"));
   EXPECT_THAT(text, Not(HasSubstr("rank   1")));
 }
 
@@ -58,7 +58,7 @@ TEST(PlanViewTest, ARankOverItsMemoryIsShownWithWhatIsMissing) {
   EXPECT_THAT(text, HasSubstr("  training.micro_batch    rank 0 takes 42.4 GB of 40.0 GB\n"));
   EXPECT_THAT(text, HasSubstr("                          2 fits as well\n"));
   EXPECT_THAT(text, HasSubstr("rank   0-6"));
-  EXPECT_THAT(text, HasSubstr("over by 2.4 GB"));
+  EXPECT_THAT(text, HasSubstr("over by 2.2 GiB"));
   EXPECT_THAT(text, HasSubstr("Nothing was changed."));
 }
 

@@ -56,7 +56,7 @@ TEST(WatchViewTest, TheBlockShowsStateStepLossTimeAndMemory) {
   EXPECT_THAT(block, HasSubstr("loss  2.114"));
   EXPECT_THAT(block, HasSubstr("8,412 tokens/s"));
   EXPECT_THAT(block, HasSubstr("forward 31 backward 69"));
-  EXPECT_THAT(block, HasSubstr("arena 61.2 MB = plan"));
+  EXPECT_THAT(block, HasSubstr("arena 58.4 MiB = plan"));
 }
 
 TEST(WatchViewTest, MemoryThatIsNotAsPlannedIsSaid) {
