@@ -131,6 +131,7 @@ bool ProgressTracker::OnObserved(const v1::ObservedRank& rank, v1::Job* job) {
   status->set_pid(rank.pid());
   status->set_state(PhaseName(rank.phase()));
   status->set_resident_bytes(resident);
+  status->set_limit_bytes(rank.memory_limit_bytes());
   return !same;
 }
 
