@@ -12,6 +12,7 @@ import pathlib
 import random
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,16 @@ def write_text(path, words, seed):
     rng = random.Random(seed)
     lines = (" ".join(rng.choices(vocabulary, weights=range(len(vocabulary), 0, -1), k=12)) for _ in range(words // 12))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_safetensors(path):
+    """Tensor name -> bytes."""
+    data = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + length])
+    begin = 8 + length
+    return {name: data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]]
+            for name, entry in header.items() if name != "__metadata__"}
 
 
 class Program:
@@ -219,11 +230,13 @@ class Cluster:
     # ---- what it left --------------------------------------------------------------------------------------------------------
 
     def checkpoint_tensors(self, job):
-        """File name -> bytes of every shard of the job's newest checkpoint."""
+        """Tensor name -> bytes, over every shard of the job's newest checkpoint."""
         folder = self.checkpoints / self.job(job)["last_checkpoint"]["path"]
-        shards = {path.name: path.read_bytes() for path in sorted(folder.glob("*.safetensors"))}
-        assert shards, f"no shards in {folder}"
-        return shards
+        tensors = {}
+        for path in sorted(folder.glob("*.safetensors")):
+            tensors.update(read_safetensors(path))
+        assert tensors, f"no shards in {folder}"
+        return tensors
 
 
 def tiny_job(name, **training):
@@ -238,6 +251,6 @@ def tiny_job(name, **training):
             "validate_every_steps": 20, "validation_windows": 8, **training,
         },
         "parallelism": {"data": 2, "pipeline": 2},
-        "resources": {"ranks": 4, "device": "cpu", "memory_per_rank": "512MiB"},
+        "resources": {"ranks": 4, "device": "cpu", "memory_per_rank": 512 * 2**20},
         "checkpoint": {"directory": name, "every_steps": 10, "keep": 3},
     }
