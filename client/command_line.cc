@@ -1,6 +1,7 @@
 #include "client/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <map>
 #include <optional>
 
@@ -205,6 +206,16 @@ std::variant<Invocation, ExitCode> ParseCommandLine(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    // A verb that does not exist is left over, and all that CLI11 says is that one is required.
+    const std::vector<std::string> left_over = app.remaining();
+    if (!app.get_subcommands().empty() || left_over.empty()) {
+      app.exit(error);
+      return ExitCode::kUsage;
+    }
+    std::fprintf(stderr, "muster: there is no verb \"%s\"\nRun `muster --help` for those that there are.\n",
+                 left_over.front().c_str());
+    return ExitCode::kUsage;
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" of code 0.
     return app.exit(error) == 0 ? ExitCode::kOk : ExitCode::kUsage;

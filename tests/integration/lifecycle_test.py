@@ -82,8 +82,14 @@ class LifecycleTest(unittest.TestCase):
     def test_logs_of_a_rank_are_served_through_the_coordinator(self):
         job = self.cluster.submit(cluster.tiny_job("logged", steps=5))
         self.cluster.wait_for_state(job, "COMPLETED")
-        result = self.cluster.succeed("logs", job, "--rank", "0")
-        self.assertGreater(len(result.stdout.splitlines()), 0)
+        first = self.cluster.succeed("logs", job, "--rank", "0").stdout
+        self.assertIn("rank 0 of 4, attempt 1", first)
+        self.assertIn("all steps are done", first)
+        leader = self.cluster.succeed("logs", job, "--rank", "2").stdout
+        self.assertIn("validation after step 0", leader)
+        self.assertIn("step 1  loss", leader)
+        everything = self.cluster.succeed("logs", job).stdout
+        self.assertEqual(everything.count("all steps are done"), 4)
 
     def test_programs_end_cleanly_on_sigterm(self):
         with cluster.Cluster() as other:

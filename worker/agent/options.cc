@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace muster {
@@ -15,6 +17,13 @@ constexpr int64_t kMostSlots = 1024;
 std::string Hostname() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+// As the coordinator has it (server/cluster/worker_registry.cc).
+bool IsName(absl::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  });
 }
 
 absl::Status Wrong(absl::string_view flag, absl::string_view why) {
@@ -35,7 +44,10 @@ absl::Status CheckAgentOptions(const AgentOptions& options) {
     return Wrong("--slot-memory",
                  absl::StrCat(options.slot_memory_bytes, " bytes are too few for a rank; 32MiB is the least"));
   }
-  if (options.name.empty() || options.name.size() > 63) return Wrong("--name", "must have 1 to 63 characters");
+  if (!IsName(options.name)) {
+    return Wrong("--name",
+                 absl::StrCat("\"", options.name, "\" is not a name: up to 63 letters, digits, '-', '_' and '.'"));
+  }
   if (access(options.rank_program.c_str(), X_OK) != 0) {
     return Wrong("--rank-program", absl::StrCat(options.rank_program, " is not a program that can be run"));
   }

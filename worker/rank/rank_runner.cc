@@ -80,6 +80,9 @@ int RankRunner::Run() {
   if (outcome.ok() && *outcome == TrainingOutcome::kStopped) exit_code = kExitStopped;
   if (!outcome.ok()) {
     std::fprintf(stderr, "muster-rank: error: %s\n", std::string(outcome.status().message()).c_str());
+  } else {
+    std::printf("%s\n", exit_code == kExitStopped ? "stopped as asked, after a checkpoint" : "all steps are done");
+    std::fflush(stdout);
   }
   ReportFinished(outcome.status(), exit_code);
   return exit_code;
@@ -198,6 +201,11 @@ void RankRunner::ReportStarted(const Trainer& trainer, const EngineConfig& confi
   started.set_resumed_step(parts_->assignment.resume_step());
   for (const auto& [phase, seconds] : startup_seconds_) (*started.mutable_startup_seconds())[phase] = seconds;
   for (const auto& [name, value] : Fingerprint(config)) (*started.mutable_fingerprint())[name] = value;
+  std::printf("rank %lld of %lld, attempt %lld: arena %lld bytes, joined in %.3f s, trains from step %lld\n",
+              static_cast<long long>(config.rank), static_cast<long long>(config.layout.ranks()),
+              static_cast<long long>(parts_->assignment.attempt()), static_cast<long long>(started.arena_bytes()),
+              startup_seconds_["join"], static_cast<long long>(started.resumed_step()));
+  std::fflush(stdout);
   parts_->reporter->Send(std::move(report));
 }
 

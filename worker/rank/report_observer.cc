@@ -1,6 +1,7 @@
 #include "worker/rank/report_observer.h"
 
 #include <array>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -43,6 +44,14 @@ v1::MemoryByCategory ToProto(const std::array<int64_t, kMemoryCategories>& bytes
 }  // namespace
 
 void ReportObserver::OnStep(const StepReport& report) {
+  seconds_since_line_ += report.seconds;
+  if (leader_ && seconds_since_line_ >= 1) {
+    seconds_since_line_ = 0;
+    std::printf("step %lld  loss %.6f  gradient norm %.4f  learning rate %.3g  %.0f ms\n",
+                static_cast<long long>(report.step), report.loss, report.gradient_norm, report.learning_rate,
+                report.seconds * 1000);
+    std::fflush(stdout);
+  }
   v1::RankReport message;
   v1::StepReport& step = *message.mutable_step();
   step.set_step(report.step);
@@ -58,6 +67,10 @@ void ReportObserver::OnStep(const StepReport& report) {
 }
 
 void ReportObserver::OnValidation(const ValidationReport& report) {
+  if (leader_) {
+    std::printf("validation after step %lld  loss %.6f\n", static_cast<long long>(report.step), report.loss);
+    std::fflush(stdout);
+  }
   v1::RankReport message;
   v1::ValidationReport& validation = *message.mutable_validation();
   validation.set_step(report.step);
@@ -79,6 +92,9 @@ void ReportObserver::OnCheckpoint(const CheckpointReport& report) {
   checkpoint.set_bytes(report.bytes);
   checkpoint.set_seconds(report.seconds);
   *checkpoint.mutable_written_at() = ToProto(absl::Now());
+  std::printf("checkpoint of step %lld in %s, %.3f s\n", static_cast<long long>(report.step), report.directory.c_str(),
+              report.seconds);
+  std::fflush(stdout);
   send_(std::move(message));
 }
 

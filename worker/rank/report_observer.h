@@ -1,4 +1,4 @@
-// Turns what the trainer tells into reports for the agent.
+// Turns what the trainer tells into reports for the agent, and into lines for the rank's log.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ class ReportObserver : public TrainerObserver {
  public:
   using Send = std::function<void(v1::RankReport report)>;
 
-  // `leader`: this rank speaks for the job. Checkpoints are told by their path below `checkpoint_root`, by rank 0.
+  // `leader`: this rank speaks for the job, and its log has a line a second. Checkpoints are told by their path below
+  // `checkpoint_root`, by rank 0.
   ReportObserver(Send send, int64_t rank, int64_t attempt, bool leader, std::string checkpoint_root)
       : send_(std::move(send)),
         rank_(rank),
@@ -31,6 +32,7 @@ class ReportObserver : public TrainerObserver {
   const int64_t attempt_;
   const bool leader_;
   const std::string checkpoint_root_;
+  double seconds_since_line_ = 1;  // of steps; the first step has a line
 };
 
 // For RankStarted.
