@@ -40,6 +40,13 @@ std::string MakeClusterId() {
   return absl::StrFormat("%08x%08x", random(), random());
 }
 
+void LogEvent(const v1::Event& event) {
+  const spdlog::level::level_enum level = event.severity() == v1::ERROR     ? spdlog::level::err
+                                          : event.severity() == v1::WARNING ? spdlog::level::warn
+                                                                            : spdlog::level::info;
+  spdlog::log(level, "{} attempt {}: {}", event.job_id(), event.attempt(), event.message());
+}
+
 }  // namespace
 
 Coordinator::Coordinator(ServerOptions options, std::string version, const Clock* clock)
@@ -67,7 +74,10 @@ absl::Status Coordinator::OpenState() {
   store.on_commit_seconds = [this](double seconds) { metrics_->OnCommit(seconds); };
   MUSTER_ASSIGN_OR_RETURN(store_, SqliteStore::Open(std::move(store)));
   MUSTER_RETURN_IF_ERROR(LoadCluster());
-  table_ = std::make_unique<JobTable>(clock_, store_.get(), [this](absl::Status failure) { End(std::move(failure)); });
+  JobTableHooks hooks;
+  hooks.on_store_failure = [this](absl::Status failure) { End(std::move(failure)); };
+  hooks.on_event = LogEvent;
+  table_ = std::make_unique<JobTable>(clock_, store_.get(), std::move(hooks));
   MUSTER_RETURN_IF_ERROR(table_->Load(starts_));
   registry_ = std::make_unique<WorkerRegistry>(clock_, store_.get(), cluster_id_, options_.leases);
   MUSTER_RETURN_IF_ERROR(registry_->Load());

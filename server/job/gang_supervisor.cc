@@ -1,17 +1,16 @@
 #include "server/job/gang_supervisor.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/rpc/grpc_status.h"
-#include "server/cluster/checkpoint_lineage.h"
-#include "server/job/gang.h"
+#include "server/job/attempt.h"
+#include "server/job/liveness.h"
 #include "server/job/placement.h"
 #include "server/job/rank_exit.h"
+#include "server/job/rank_reports.h"
 #include "server/job/restart_budget.h"
 #include "server/store/proto_time.h"
 
@@ -20,32 +19,10 @@ namespace {
 
 // Waiting jobs are looked at this often even when nothing seems to have changed.
 constexpr absl::Duration kScheduleInterval = absl::Seconds(1);
-// Attempts whose places are remembered, for their logs.
-constexpr int kAttemptsRemembered = 32;
-
-bool AllCompleted(const server::JobRecord& record) {
-  return record.ranks_size() > 0 && std::all_of(record.ranks().begin(), record.ranks().end(), [](const auto& rank) {
-           return rank.dead() && rank.exit().kind() == v1::EXIT_COMPLETED;
-         });
-}
-
-bool AnyDeadButNotCompleted(const server::JobRecord& record) {
-  return std::any_of(record.ranks().begin(), record.ranks().end(),
-                     [](const auto& rank) { return rank.dead() && rank.exit().kind() != v1::EXIT_COMPLETED; });
-}
 
 bool AllTraining(const v1::Job& job) {
   return std::all_of(job.ranks().begin(), job.ranks().end(),
                      [](const v1::RankStatus& rank) { return rank.state() == "training" || rank.state() == "exited"; });
-}
-
-// "worker-0 (4 ranks)", "worker-0 (2 ranks), worker-1 (2 ranks)"
-std::string Places(const server::JobRecord& record) {
-  std::map<std::string, int> counts;
-  for (const server::RankRecord& rank : record.ranks()) ++counts[rank.worker()];
-  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& place) {
-    absl::StrAppend(out, place.first, " (", place.second, place.second == 1 ? " rank)" : " ranks)");
-  });
 }
 
 RankKey KeyOf(const JobEntry& entry, const server::RankRecord& rank) {
@@ -94,80 +71,10 @@ void GangSupervisor::OnWorkerChanged(const std::string& name) {
 
 void GangSupervisor::OnReport(const std::string& worker, const v1::RankReport& report) {
   JobEntry* entry = table_->Find(report.job_id());
-  if (entry == nullptr || entry->attempt() != report.attempt()) return;  // of an attempt that is over
-  if (report.rank() < 0 || report.rank() >= entry->record.ranks_size()) return;
-  server::RankRecord* rank = entry->record.mutable_ranks(static_cast<int>(report.rank()));
-  if (rank->worker() != worker || report.sequence() <= rank->last_sequence()) return;
-  rank->set_last_sequence(report.sequence());
-  v1::Job* job = entry->record.mutable_job();
-  switch (report.report_case()) {
-    case v1::RankReport::kStarted:
-      entry->progress.OnStarted(report.rank(), report.started(), job);
-      table_->Touch(*entry);
-      break;
-    case v1::RankReport::kStep:
-      OnStep(*entry, report);
-      break;
-    case v1::RankReport::kValidation:
-      if (entry->progress.OnValidation(report.validation(), job)) {
-        table_->AddEvent(
-            *entry, v1::INFO, "VALIDATION",
-            absl::StrCat("validation loss ", report.validation().loss(), " after step ", report.validation().step()));
-        Save(*entry);
-      }
-      break;
-    case v1::RankReport::kCheckpoint:
-      OnCheckpoint(*entry, report);
-      break;
-    default:
-      break;  // its end comes with the exit
-  }
-}
-
-void GangSupervisor::OnStep(JobEntry& entry, const v1::RankReport& report) {
-  v1::Job* job = entry.record.mutable_job();
-  if (report.step().step() > entry.progress.furthest_step()) {
-    std::rotate(entry.newest_steps.begin(), entry.newest_steps.end() - 1, entry.newest_steps.end());
-    entry.newest_steps[0] = clock_->SinceBoot();
-  }
-  entry.progress.OnStep(report.rank(), report.step(), clock_->Now(), job);
-  bool changed = false;
-  if (entry.state() == v1::STARTING) {
-    table_->Transition(entry, JobEvent::kTraining, "TRAINING", absl::StrCat("trains on ", Places(entry.record)));
-    changed = true;
-  }
-  if (entry.record.has_failed_at() && entry.state() == v1::RUNNING) {
-    const absl::Duration stood_still = clock_->Now() - FromProto(entry.record.failed_at());
-    *job->mutable_last_recovery() = ToProto(stood_still);
-    entry.record.clear_failed_at();
-    table_->AddEvent(
-        entry, v1::INFO, "TRAINING_AGAIN",
-        absl::StrCat("training again after ", absl::FormatDuration(absl::Trunc(stood_still, absl::Milliseconds(1))),
-                     " at step ", report.step().step()));
-    changed = true;
-  }
-  if (changed) {
-    Save(entry);
-  } else {
-    table_->Touch(entry);
-  }
-}
-
-void GangSupervisor::OnCheckpoint(JobEntry& entry, const v1::RankReport& report) {
-  v1::Checkpoint checkpoint = report.checkpoint();
-  checkpoint.set_attempt(entry.attempt());
-  if (!checkpoint.has_written_at()) *checkpoint.mutable_written_at() = ToProto(clock_->Now());
-  Checkpoints* known = entry.record.mutable_checkpoints();
-  if (RecordCheckpoint(checkpoint, known)) {
-    table_->AddEvent(entry, v1::INFO, "CHECKPOINT_WRITTEN",
-                     absl::StrCat("checkpoint of step ", checkpoint.step(), " written to ", checkpoint.path()));
-    const int64_t keep = entry.record.job().resolved_spec().checkpoint().keep();
-    for (std::string& path : TrimCheckpoints(keep, entry.record.resumed_from().path(), known)) {
-      entry.record.add_delete_checkpoints(std::move(path));
-    }
-  }
-  *entry.record.mutable_job()->mutable_last_checkpoint() = ResumePoint(*known, 0);
-  Save(entry);
+  if (entry == nullptr) return;
+  const ReportEffect effect = TakeReport(worker, report, *clock_, *table_, *entry);
+  if (effect == ReportEffect::kTouched) table_->Touch(*entry);
+  if (effect == ReportEffect::kChanged) Save(*entry);
 }
 
 // ---- from users
@@ -182,8 +89,8 @@ void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string&
     return;
   }
   table_->Transition(entry, event, event == JobEvent::kCancel ? "CANCELLED_BY_USER" : "ASKED_BY_USER", reason);
-  if (entry.state() == v1::CANCELLING) Order(entry, v1::KILL);
-  if (entry.state() == v1::PAUSING) Order(entry, v1::STOP);
+  if (entry.state() == v1::CANCELLING) OrderRanks(v1::KILL, &entry.record);
+  if (entry.state() == v1::PAUSING) OrderRanks(v1::STOP, &entry.record);
   if (event == JobEvent::kResume) *entry.record.mutable_queued_at() = ToProto(clock_->Now());
   SettleStopping(entry);
   Save(entry, [this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
@@ -231,7 +138,7 @@ void GangSupervisor::Schedule() {
     waiting.priority = entry.record.job().resolved_spec().policy().priority();
     waiting.order = absl::ToUnixNanos(FromProto(entry.record.queued_at()));
     waiting.gang = RequestOf(entry.record.job());
-    if (!GangIsDeadNow(entry)) {
+    if (!IsGangDead(entry, *registry_)) {
       waiting.not_before =
           absl::StrCat("waits for the ranks of attempt ", entry.attempt(), " to end on ", Places(entry.record));
     }
@@ -323,7 +230,7 @@ bool GangSupervisor::SettleTraining(JobEntry& entry) {
                        absl::StrCat("all ", entry.record.job().resolved_spec().training().steps(), " steps are done"));
     return true;
   }
-  if (AnyDeadButNotCompleted(entry.record) || LostWorker(entry)) {
+  if (AnyEndedEarly(entry.record) || NoticeLostWorker(entry)) {
     BeginRecovery(entry);
     return true;
   }
@@ -340,11 +247,19 @@ bool GangSupervisor::SettleTraining(JobEntry& entry) {
   return true;
 }
 
+bool GangSupervisor::NoticeLostWorker(JobEntry& entry) {
+  const std::string lost = LostWorkers(entry, *registry_, clock_->SinceBoot());
+  if (lost.empty()) return false;
+  entry.record.set_failure_cause(WorseCause(entry.record.failure_cause(), server::WORKER_LOST));
+  entry.record.set_failure_message(absl::StrCat(lost, " cannot be reached"));
+  return true;
+}
+
 void GangSupervisor::BeginRecovery(JobEntry& entry) {
   if (!entry.record.has_failed_at()) *entry.record.mutable_failed_at() = ToProto(clock_->Now());
   table_->Transition(entry, JobEvent::kGangFailed, server::FailureCause_Name(entry.record.failure_cause()),
                      entry.record.failure_message());
-  Order(entry, v1::KILL);
+  OrderRanks(v1::KILL, &entry.record);
 }
 
 bool GangSupervisor::SettleRecovering(JobEntry& entry) {
@@ -352,7 +267,7 @@ bool GangSupervisor::SettleRecovering(JobEntry& entry) {
     Fail(entry, "USER_ERROR", entry.record.failure_message());
     return true;
   }
-  if (!GangIsDeadNow(entry)) return false;
+  if (!IsGangDead(entry, *registry_)) return false;
   AttemptOutcome outcome;
   outcome.cause = entry.record.failure_cause();
   outcome.furthest_step = entry.record.job().progress().step();
@@ -391,7 +306,7 @@ bool GangSupervisor::SettleStopping(JobEntry& entry) {
   const std::string reason =
       cancelled ? entry.record.job().state_reason()
                 : absl::StrCat("stopped at step ", entry.record.job().last_checkpoint().step(), "'s checkpoint");
-  if (GangIsDeadNow(entry)) {
+  if (IsGangDead(entry, *registry_)) {
     table_->Transition(entry, JobEvent::kGangDead, cancelled ? "CANCELLED_BY_USER" : "STOPPED", reason);
     return true;
   }
@@ -399,7 +314,7 @@ bool GangSupervisor::SettleStopping(JobEntry& entry) {
   const absl::Duration elapsed = clock_->SinceBoot() - entry.state_since;
   const bool broken = entry.record.failure_cause() != server::FAILURE_CAUSE_UNSPECIFIED;
   bool changed = false;
-  if (cancelled || broken || elapsed > options_.stop_grace) changed = Order(entry, v1::KILL);
+  if (cancelled || broken || elapsed > options_.stop_grace) changed = OrderRanks(v1::KILL, &entry.record);
   const absl::Duration patience = options_.kill_timeout + (cancelled ? absl::ZeroDuration() : options_.stop_grace);
   if (elapsed <= patience) return changed;
   table_->Transition(entry, JobEvent::kTimedOut, "GAVE_UP_WAITING",
@@ -408,114 +323,17 @@ bool GangSupervisor::SettleStopping(JobEntry& entry) {
 }
 
 void GangSupervisor::BeginAttempt(JobEntry& entry, const std::vector<DeviceChoice>& choices) {
-  server::JobRecord& record = entry.record;
-  v1::Job* job = record.mutable_job();
-  const std::string before = job->attempt() > 0 && !record.failure_message().empty()
-                                 ? absl::StrCat(record.failure_message(), "; attempt ", job->attempt(), " -> ")
-                                 : "attempt ";
-  job->set_attempt(job->attempt() + 1);
-  job->clear_placements();
-  record.clear_ranks();
-  for (size_t i = 0; i < choices.size(); ++i) {
-    server::RankRecord* rank = record.add_ranks();
-    rank->set_rank(static_cast<int64_t>(i));
-    rank->set_worker(choices[i].worker);
-    rank->set_device(choices[i].device);
-    rank->set_action(v1::RUN);
-    v1::RankPlacement* placement = job->add_placements();
-    placement->set_rank(rank->rank());
-    placement->set_worker(rank->worker());
-    placement->set_device(rank->device());
-  }
-  server::AttemptRecord* attempt = record.add_attempts();
-  attempt->set_attempt(job->attempt());
-  *attempt->mutable_placements() = job->placements();
-  *attempt->mutable_started_at() = ToProto(clock_->Now());
-  if (record.attempts_size() > kAttemptsRemembered) record.mutable_attempts()->DeleteSubrange(0, 1);
-
-  *record.mutable_resumed_from() = ResumePoint(record.checkpoints(), record.resume_from_step());
-  record.clear_resume_from_step();
-  CutLineage(record.resumed_from(), record.mutable_checkpoints());
-  record.clear_delete_checkpoints();
-  const int64_t keep = job->resolved_spec().checkpoint().keep();
-  for (std::string& path : TrimCheckpoints(keep, record.resumed_from().path(), record.mutable_checkpoints())) {
-    record.add_delete_checkpoints(std::move(path));
-  }
-  record.clear_failure_cause();
-  record.clear_failure_message();
+  const std::string sentence = PrepareAttempt(choices, clock_->Now(), &entry.record);
   entry.newest_steps.fill(-absl::InfiniteDuration());
+  v1::Job* job = entry.record.mutable_job();
   entry.progress.BeginAttempt(job);
-  job->mutable_progress()->set_step(record.resumed_from().step());
-  table_->Transition(entry, JobEvent::kPlaced, "PLACED",
-                     absl::StrCat(before, job->attempt(), " on ", Places(record), ", from ",
-                                  record.resumed_from().path().empty()
-                                      ? "the beginning"
-                                      : absl::StrCat("the checkpoint of step ", record.resumed_from().step())));
+  job->mutable_progress()->set_step(entry.record.resumed_from().step());
+  table_->Transition(entry, JobEvent::kPlaced, "PLACED", sentence);
 }
 
 void GangSupervisor::Fail(JobEntry& entry, const std::string& code, const std::string& reason) {
   table_->Transition(entry, JobEvent::kFailed, code, reason);
-  Order(entry, v1::KILL);
-}
-
-bool GangSupervisor::Order(JobEntry& entry, v1::AssignmentAction action) {
-  bool changed = false;
-  for (server::RankRecord& rank : *entry.record.mutable_ranks()) {
-    if (rank.dead() || rank.action() == action) continue;
-    rank.set_action(action);
-    changed = true;
-  }
-  return changed;
-}
-
-bool GangSupervisor::GangIsDeadNow(const JobEntry& entry) const {
-  std::vector<GangMember> members;
-  for (const server::RankRecord& rank : entry.record.ranks()) {
-    members.push_back({rank.dead(), registry_->IsReachable(rank.worker())});
-  }
-  return GangIsDead(members, FencePassed(entry));
-}
-
-bool GangSupervisor::FencePassed(const JobEntry& entry) const {
-  absl::Duration shortest = absl::InfiniteDuration();
-  for (const server::RankRecord& rank : entry.record.ranks()) {
-    shortest = std::min(shortest, registry_->SilentFor(rank.worker()));
-  }
-  return shortest > registry_->leases().fence_after;
-}
-
-bool GangSupervisor::LostWorker(JobEntry& entry) {
-  std::set<std::string> lost;
-  bool any_reachable = false;
-  for (const server::RankRecord& rank : entry.record.ranks()) {
-    if (rank.dead()) continue;
-    if (registry_->IsReachable(rank.worker())) {
-      any_reachable = true;
-    } else {
-      lost.insert(rank.worker());
-    }
-  }
-  if (lost.empty()) return false;
-  if (!any_reachable) {
-    // Perhaps it is the coordinator that is cut off, and they train: nothing new may start before the fence anyway.
-    if (!FencePassed(entry)) return false;
-  } else {
-    // Three steps that ended after its last word are two that began after it: the gang moves in lock step, so it lives.
-    // A gang of slow steps gets four of them to show that.
-    const absl::Duration now = clock_->SinceBoot();
-    const absl::Duration patience =
-        std::max(registry_->leases().lease, absl::Seconds(4 * entry.progress.step_seconds()));
-    bool alive = true;
-    for (const std::string& name : lost) {
-      const absl::Duration last_word = now - registry_->SilentFor(name);
-      const bool moves = entry.newest_steps[2] > last_word && now - entry.newest_steps[0] <= patience;
-      alive = alive && (moves || now - std::max(entry.newest_steps[0], last_word) <= patience);
-    }
-    if (alive) return false;
-  }
-  entry.record.set_failure_cause(WorseCause(entry.record.failure_cause(), server::WORKER_LOST));
-  entry.record.set_failure_message(absl::StrCat(absl::StrJoin(lost, ", "), " cannot be reached"));
-  return true;
+  OrderRanks(v1::KILL, &entry.record);
 }
 
 GangSupervisor::Effects GangSupervisor::EffectsOf(const JobEntry& entry) const {

@@ -61,16 +61,9 @@ class GangSupervisor : public WorkerListener {
   void BeginRecovery(JobEntry& entry);
   void BeginAttempt(JobEntry& entry, const std::vector<DeviceChoice>& choices);
   void Fail(JobEntry& entry, const std::string& code, const std::string& reason);
-  // Every rank that is not dead is told so. Returns whether that was news to any.
-  bool Order(JobEntry& entry, v1::AssignmentAction action);
+  // Fills in the failure when a worker of the gang is lost.
+  bool NoticeLostWorker(JobEntry& entry);
 
-  bool GangIsDeadNow(const JobEntry& entry) const;
-  bool FencePassed(const JobEntry& entry) const;
-  // A worker of this gang cannot be reached and nothing shows that the gang goes on. Fills in the failure.
-  bool LostWorker(JobEntry& entry);
-
-  void OnStep(JobEntry& entry, const v1::RankReport& report);
-  void OnCheckpoint(JobEntry& entry, const v1::RankReport& report);
   void CheckStartDeadline(JobEntry& entry);
 
   // What a job's state, once it is stored, makes others do.

@@ -57,8 +57,11 @@ absl::Status JobTable::Load(int64_t starts) {
 }
 
 JobEntry* JobTable::Find(const std::string& id_or_name) {
-  for (auto entry = jobs_.rbegin(); entry != jobs_.rend(); ++entry) {
-    if (entry->second->id() == id_or_name) return entry->second.get();
+  absl::string_view digits = id_or_name;
+  int64_t number = 0;
+  if (absl::ConsumePrefix(&digits, "job-") && absl::SimpleAtoi(digits, &number)) {
+    const auto found = jobs_.find(number);
+    if (found != jobs_.end() && found->second->id() == id_or_name) return found->second.get();
   }
   for (auto entry = jobs_.rbegin(); entry != jobs_.rend(); ++entry) {
     if (entry->second->record.job().spec().name() == id_or_name) return entry->second.get();
@@ -147,7 +150,7 @@ void JobTable::Commit(JobEntry& entry, absl::AnyInvocable<void(absl::Status)> re
     if (committed.ok()) {
       Release(entry, job, events);
     } else if (!std::exchange(store_failed_, true)) {
-      on_store_failure_(committed);
+      hooks_.on_store_failure(committed);
     }
     released(committed);
   });
@@ -159,6 +162,9 @@ void JobTable::AfterCommits(absl::AnyInvocable<void(absl::Status)> released) {
 
 void JobTable::Release(JobEntry& entry, const v1::Job& job, const std::vector<v1::Event>& events) {
   entry.committed = job;
+  for (const v1::Event& event : events) {
+    if (hooks_.on_event) hooks_.on_event(event);
+  }
   entry.events.insert(entry.events.end(), events.begin(), events.end());
   while (!entry.events.empty() && entry.events.front().sequence() <= entry.record.trimmed_events()) {
     entry.events.pop_front();

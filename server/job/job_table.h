@@ -29,11 +29,17 @@ class JobWatcher {
   virtual void OnEnd(absl::Status end) = 0;
 };
 
+struct JobTableHooks {
+  // A commit failed. The memory is ahead of the store for ever, so the coordinator has to end.
+  std::function<void(absl::Status)> on_store_failure;
+  // An event was stored: for the log. May be empty.
+  std::function<void(const v1::Event&)> on_event;
+};
+
 class JobTable {
  public:
-  // `on_store_failure`: a commit failed. The memory is ahead of the store for ever, so the coordinator has to end.
-  JobTable(const Clock* clock, Store* store, std::function<void(absl::Status)> on_store_failure)
-      : clock_(clock), store_(store), on_store_failure_(std::move(on_store_failure)) {}
+  JobTable(const Clock* clock, Store* store, JobTableHooks hooks)
+      : clock_(clock), store_(store), hooks_(std::move(hooks)) {}
 
   // `starts` of the coordinator on this state so far: revisions go on growing though progress is not stored.
   absl::Status Load(int64_t starts);
@@ -85,7 +91,7 @@ class JobTable {
 
   const Clock* const clock_;
   Store* const store_;
-  const std::function<void(absl::Status)> on_store_failure_;
+  const JobTableHooks hooks_;
 
   std::map<int64_t, std::unique_ptr<JobEntry>> jobs_;  // by number
   std::map<std::string, JobEntry*> requests_;          // by request id

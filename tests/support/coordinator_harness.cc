@@ -141,7 +141,9 @@ CoordinatorHarness::CoordinatorHarness(LeaseOptions leases, GangOptions gang) : 
 void CoordinatorHarness::Build(MemoryStore::Records records) {
   manager.reset();
   store = std::make_unique<MemoryStore>(std::move(records));
-  table = std::make_unique<JobTable>(&clock, store.get(), [this](absl::Status failure) { store_failure = failure; });
+  JobTableHooks hooks;
+  hooks.on_store_failure = [this](absl::Status failure) { store_failure = failure; };
+  table = std::make_unique<JobTable>(&clock, store.get(), std::move(hooks));
   registry = std::make_unique<WorkerRegistry>(&clock, store.get(), "cluster", leases_);
   rendezvous = std::make_unique<Rendezvous>(&clock);
   supervisor = std::make_unique<GangSupervisor>(&clock, table.get(), registry.get(), rendezvous.get(), gang_);

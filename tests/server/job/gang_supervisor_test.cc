@@ -187,6 +187,55 @@ TEST(GangSupervisorTest, AnUnreachableWorkerDoesNotHoldACancellationForEver) {
   EXPECT_TRUE(agent.ranks.empty());
 }
 
+TEST(GangSupervisorTest, ARankThatDoesNotStopIsKilledAndThenNoLongerWaitedFor) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 2);
+  const std::string id = harness.Submit(MakeSpec("tiny", 1));
+  harness.Train();
+  agent.obeys = false;
+  v1::PauseJobRequest pause;
+  pause.set_job(id);
+  harness.manager->Pause(pause, [](absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); });
+  harness.Pass(absl::Seconds(29));
+  EXPECT_TRUE(agent.Wants(0, v1::STOP));
+  harness.Pass(absl::Seconds(5));
+  EXPECT_TRUE(agent.Wants(0, v1::KILL));
+  EXPECT_EQ(harness.Job(id).state(), v1::PAUSING);
+  harness.Pass(absl::Seconds(20));
+  EXPECT_EQ(harness.Job(id).state(), v1::PAUSED);
+  EXPECT_EQ(harness.Job(id).state_reason_code(), "GAVE_UP_WAITING");
+
+  // It may be resumed, but not started beside a rank that lives, though a device is free.
+  v1::ResumeJobRequest resume;
+  resume.set_job(id);
+  harness.manager->Resume(resume, [](absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); });
+  harness.Pass(absl::Seconds(5));
+  EXPECT_EQ(harness.Job(id).state(), v1::QUEUED);
+  EXPECT_THAT(harness.Job(id).state_reason(), HasSubstr("waits for the ranks of attempt 1 to end on worker-0"));
+  agent.obeys = true;
+  agent.End(0, v1::EXIT_KILLED, 9);
+  harness.Settle();
+  EXPECT_EQ(harness.Job(id).attempt(), 2);
+}
+
+TEST(GangSupervisorTest, ACrashWhilePausingPausesAtTheLastCheckpoint) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 2);
+  const std::string id = harness.Submit(MakeSpec("tiny", 2));
+  harness.Train();
+  agent.obeys = false;
+  v1::PauseJobRequest pause;
+  pause.set_job(id);
+  harness.manager->Pause(pause, [](absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); });
+  harness.Settle();
+  agent.End(0, v1::EXIT_CRASHED, 11);
+  harness.Settle();
+  EXPECT_TRUE(agent.Wants(1, v1::KILL)) << "its neighbour would wait for it for ever";
+  agent.End(1, v1::EXIT_KILLED, 9);
+  harness.Settle();
+  EXPECT_EQ(harness.Job(id).state(), v1::PAUSED);
+}
+
 TEST(GangSupervisorTest, ALostWorkerIsReplacedOnceTheRestOfTheGangIsDead) {
   CoordinatorHarness harness;
   FakeAgent& lost = harness.AddAgent("worker-0", 1);

@@ -1,0 +1,90 @@
+#include "server/job/attempt.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/cluster/checkpoint_lineage.h"
+#include "server/store/proto_time.h"
+
+namespace muster {
+namespace {
+
+// Attempts whose places are remembered, for their logs.
+constexpr int kAttemptsRemembered = 32;
+
+}  // namespace
+
+std::string PrepareAttempt(const std::vector<DeviceChoice>& choices, absl::Time now, server::JobRecord* record) {
+  v1::Job* job = record->mutable_job();
+  const std::string before = job->attempt() > 0 && !record->failure_message().empty()
+                                 ? absl::StrCat(record->failure_message(), "; attempt ", job->attempt(), " -> ")
+                                 : "attempt ";
+  job->set_attempt(job->attempt() + 1);
+  job->clear_placements();
+  record->clear_ranks();
+  for (size_t i = 0; i < choices.size(); ++i) {
+    server::RankRecord* rank = record->add_ranks();
+    rank->set_rank(static_cast<int64_t>(i));
+    rank->set_worker(choices[i].worker);
+    rank->set_device(choices[i].device);
+    rank->set_action(v1::RUN);
+    v1::RankPlacement* placement = job->add_placements();
+    placement->set_rank(rank->rank());
+    placement->set_worker(rank->worker());
+    placement->set_device(rank->device());
+  }
+  server::AttemptRecord* attempt = record->add_attempts();
+  attempt->set_attempt(job->attempt());
+  *attempt->mutable_placements() = job->placements();
+  *attempt->mutable_started_at() = ToProto(now);
+  if (record->attempts_size() > kAttemptsRemembered) record->mutable_attempts()->DeleteSubrange(0, 1);
+
+  *record->mutable_resumed_from() = ResumePoint(record->checkpoints(), record->resume_from_step());
+  record->clear_resume_from_step();
+  CutLineage(record->resumed_from(), record->mutable_checkpoints());
+  record->clear_delete_checkpoints();
+  const int64_t keep = job->resolved_spec().checkpoint().keep();
+  for (std::string& path : TrimCheckpoints(keep, record->resumed_from().path(), record->mutable_checkpoints())) {
+    record->add_delete_checkpoints(std::move(path));
+  }
+  record->clear_failure_cause();
+  record->clear_failure_message();
+  return absl::StrCat(before, job->attempt(), " on ", Places(*record), ", from ",
+                      record->resumed_from().path().empty()
+                          ? "the beginning"
+                          : absl::StrCat("the checkpoint of step ", record->resumed_from().step()));
+}
+
+bool OrderRanks(v1::AssignmentAction action, server::JobRecord* record) {
+  bool changed = false;
+  for (server::RankRecord& rank : *record->mutable_ranks()) {
+    if (rank.dead() || rank.action() == action) continue;
+    rank.set_action(action);
+    changed = true;
+  }
+  return changed;
+}
+
+bool AllCompleted(const server::JobRecord& record) {
+  return record.ranks_size() > 0 && std::all_of(record.ranks().begin(), record.ranks().end(), [](const auto& rank) {
+           return rank.dead() && rank.exit().kind() == v1::EXIT_COMPLETED;
+         });
+}
+
+bool AnyEndedEarly(const server::JobRecord& record) {
+  return std::any_of(record.ranks().begin(), record.ranks().end(),
+                     [](const auto& rank) { return rank.dead() && rank.exit().kind() != v1::EXIT_COMPLETED; });
+}
+
+std::string Places(const server::JobRecord& record) {
+  std::map<std::string, int> counts;
+  for (const server::RankRecord& rank : record.ranks()) ++counts[rank.worker()];
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& place) {
+    absl::StrAppend(out, place.first, " (", place.second, place.second == 1 ? " rank)" : " ranks)");
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,85 @@
+#include "server/job/rank_reports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/cluster/checkpoint_lineage.h"
+#include "server/job/attempt.h"
+#include "server/store/proto_time.h"
+
+namespace muster {
+namespace {
+
+ReportEffect TakeStep(const v1::RankReport& report, const Clock& clock, JobTable& table, JobEntry& entry) {
+  v1::Job* job = entry.record.mutable_job();
+  if (report.step().step() > entry.progress.furthest_step()) {
+    std::rotate(entry.newest_steps.begin(), entry.newest_steps.end() - 1, entry.newest_steps.end());
+    entry.newest_steps[0] = clock.SinceBoot();
+  }
+  entry.progress.OnStep(report.rank(), report.step(), clock.Now(), job);
+  bool changed = false;
+  if (entry.state() == v1::STARTING) {
+    table.Transition(entry, JobEvent::kTraining, "TRAINING", absl::StrCat("trains on ", Places(entry.record)));
+    changed = true;
+  }
+  if (entry.record.has_failed_at() && entry.state() == v1::RUNNING) {
+    const absl::Duration stood_still = clock.Now() - FromProto(entry.record.failed_at());
+    *job->mutable_last_recovery() = ToProto(stood_still);
+    entry.record.clear_failed_at();
+    table.AddEvent(
+        entry, v1::INFO, "TRAINING_AGAIN",
+        absl::StrCat("training again after ", absl::FormatDuration(absl::Trunc(stood_still, absl::Milliseconds(1))),
+                     " at step ", report.step().step()));
+    changed = true;
+  }
+  return changed ? ReportEffect::kChanged : ReportEffect::kTouched;
+}
+
+ReportEffect TakeCheckpoint(const v1::RankReport& report, const Clock& clock, JobTable& table, JobEntry& entry) {
+  v1::Checkpoint checkpoint = report.checkpoint();
+  checkpoint.set_attempt(entry.attempt());
+  if (!checkpoint.has_written_at()) *checkpoint.mutable_written_at() = ToProto(clock.Now());
+  Checkpoints* known = entry.record.mutable_checkpoints();
+  if (RecordCheckpoint(checkpoint, known)) {
+    table.AddEvent(entry, v1::INFO, "CHECKPOINT_WRITTEN",
+                   absl::StrCat("checkpoint of step ", checkpoint.step(), " written to ", checkpoint.path()));
+    const int64_t keep = entry.record.job().resolved_spec().checkpoint().keep();
+    for (std::string& path : TrimCheckpoints(keep, entry.record.resumed_from().path(), known)) {
+      entry.record.add_delete_checkpoints(std::move(path));
+    }
+  }
+  *entry.record.mutable_job()->mutable_last_checkpoint() = ResumePoint(*known, 0);
+  return ReportEffect::kChanged;
+}
+
+}  // namespace
+
+ReportEffect TakeReport(const std::string& worker, const v1::RankReport& report, const Clock& clock, JobTable& table,
+                        JobEntry& entry) {
+  if (entry.attempt() != report.attempt()) return ReportEffect::kNone;
+  if (report.rank() < 0 || report.rank() >= entry.record.ranks_size()) return ReportEffect::kNone;
+  server::RankRecord* rank = entry.record.mutable_ranks(static_cast<int>(report.rank()));
+  if (rank->worker() != worker || report.sequence() <= rank->last_sequence()) return ReportEffect::kNone;
+  rank->set_last_sequence(report.sequence());
+  v1::Job* job = entry.record.mutable_job();
+  switch (report.report_case()) {
+    case v1::RankReport::kStarted:
+      entry.progress.OnStarted(report.rank(), report.started(), job);
+      return ReportEffect::kTouched;
+    case v1::RankReport::kStep:
+      return TakeStep(report, clock, table, entry);
+    case v1::RankReport::kValidation:
+      if (!entry.progress.OnValidation(report.validation(), job)) return ReportEffect::kNone;
+      table.AddEvent(
+          entry, v1::INFO, "VALIDATION",
+          absl::StrCat("validation loss ", report.validation().loss(), " after step ", report.validation().step()));
+      return ReportEffect::kChanged;
+    case v1::RankReport::kCheckpoint:
+      return TakeCheckpoint(report, clock, table, entry);
+    default:
+      return ReportEffect::kNone;  // its end comes with the exit
+  }
+}
+
+}  // namespace muster
