@@ -229,7 +229,7 @@ void RankSupervisor::End(Rank& rank, v1::RankExit exit) {
 }
 
 void RankSupervisor::KillRestOfGang(const Rank& failed) {
-  const std::string reason = absl::StrCat("rank ", failed.key.rank, " of its gang ended (", failed.exit.message(), ")");
+  const std::string reason = absl::StrCat("rank ", failed.key.rank, " of its gang failed: ", failed.exit.message());
   for (auto& [key, rank] : ranks_) {
     if (key.SameGang(failed.key)) Kill(*rank, reason);
   }

@@ -43,15 +43,15 @@ TEST(ExitCauseTest, ASignalFromElsewhereIsACrashThatIsNamed) {
 
 TEST(ExitCauseTest, OurOwnKillSaysWhy) {
   ExitContext context;
-  context.killed_because = "rank 2 of its gang ended";
+  context.killed_because = "rank 2 of its gang failed";
   const v1::RankExit exit = ExplainExit(Signal(SIGKILL), context);
   EXPECT_EQ(exit.kind(), v1::EXIT_KILLED);
-  EXPECT_EQ(exit.message(), "killed: rank 2 of its gang ended");
+  EXPECT_EQ(exit.message(), "killed: rank 2 of its gang failed");
 }
 
 TEST(ExitCauseTest, ARankThatFoundItsPeerGoneBeforeOurKillKeepsItsOwnCause) {
   ExitContext context;
-  context.killed_because = "rank 2 of its gang ended";
+  context.killed_because = "rank 2 of its gang failed";
   EXPECT_EQ(ExplainExit(Code(30), context).kind(), v1::EXIT_INFRASTRUCTURE);
 }
 

@@ -132,7 +132,7 @@ TEST_F(RankSupervisorTest, KillsTheRestOfAGangAtOnce) {
   EXPECT_EQ(ranks[2].exit().signal(), SIGKILL);
   for (const int rank : {0, 1}) {
     EXPECT_EQ(ranks[rank].exit().kind(), v1::EXIT_KILLED);
-    EXPECT_THAT(ranks[rank].exit().message(), HasSubstr("rank 2 of its gang ended"));
+    EXPECT_THAT(ranks[rank].exit().message(), HasSubstr("rank 2 of its gang failed"));
   }
 }
 
