@@ -30,7 +30,7 @@ def main():
     print(f"  before the first step          {first:8.3f}")
     print(f"  unigram statistics             {unigram:8.3f}   H(x_t), counted on the training text")
     print(f"  bigram statistics              {bigram:8.3f}   H(x_t | x_t-1), the same")
-    print(f"  the model after {progress['validation_step']:>5} steps      {last:8.3f}")
+    print(f"  the model after {progress['validation_step']:>5} steps    {last:8.3f}")
     print()
     print(f"throughput  {progress['tokens_per_second']:,.0f} tokens/s, {int(progress['tokens']):,} tokens")
     print()
