@@ -42,7 +42,7 @@ struct StepReport {
   double gradient_norm = 0;  // before clipping
   double clip_factor = 1;    // what the gradients were multiplied with
   double learning_rate = 0;
-  double seconds = 0;            // wall time of the step on this rank
+  double seconds = 0;            // wall time of the step on this rank, its checkpoint included, its validation not
   PhaseSeconds phase_seconds{};  // adds up to `seconds`
   MemoryReport memory;
 };

@@ -46,6 +46,16 @@ PhaseSeconds PhaseTimer::Seconds() {
   return seconds;
 }
 
+PhaseTimer::Spent PhaseTimer::Save() {
+  Attribute();
+  return spent_;
+}
+
+void PhaseTimer::Restore(const Spent& spent) {
+  since_ = clock_.SinceBoot();
+  spent_ = spent;
+}
+
 void PhaseTimer::Attribute() {
   const absl::Duration now = clock_.SinceBoot();
   spent_[static_cast<size_t>(current_)] += now - since_;

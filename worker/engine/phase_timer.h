@@ -25,13 +25,18 @@ class PhaseTimer {
   // Since Restart, up to this call. The step goes on.
   PhaseSeconds Seconds();
 
+  using Spent = std::array<absl::Duration, kPhases>;  // by Phase
+  Spent Save();
+  // Forgets the time since Save() gave this.
+  void Restore(const Spent& spent);
+
  private:
   void Attribute();
 
   const Clock& clock_;
   Phase current_ = Phase::kOther;
   absl::Duration since_;  // up to where time is attributed
-  std::array<absl::Duration, kPhases> spent_{};
+  Spent spent_{};
 };
 
 // The phase for as long as it lives.
@@ -45,6 +50,19 @@ class PhaseScope {
  private:
   PhaseTimer& timer_;
   const Phase outer_;
+};
+
+// Time for as long as it lives belongs to no phase, whatever scopes open in between: it is reported by itself.
+class PhasePause {
+ public:
+  explicit PhasePause(PhaseTimer& timer) : timer_(timer), before_(timer.Save()) {}
+  ~PhasePause() { timer_.Restore(before_); }
+  PhasePause(const PhasePause&) = delete;
+  PhasePause& operator=(const PhasePause&) = delete;
+
+ private:
+  PhaseTimer& timer_;
+  const PhaseTimer::Spent before_;
 };
 
 }  // namespace muster

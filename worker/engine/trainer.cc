@@ -43,7 +43,7 @@ class RankTrainer : public Trainer {
   absl::Status Validate();
 
   bool CheckpointDue(bool stopping) const;
-  bool ValidationDue(bool stopping) const;
+  bool ValidationDue() const;
 
   const TrainerParts parts_;
   const std::unique_ptr<RankEngine> engine_;
@@ -63,6 +63,8 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
     StepReport step;
     MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, TrainStep(step));
 
+    // Before the step's checkpoint: what resumes from it has this behind it.
+    if (ValidationDue()) MUSTER_RETURN_IF_ERROR(Validate());
     CheckpointReport checkpoint;
     const bool checkpointed = CheckpointDue(verdict.stop);
     if (checkpointed) MUSTER_RETURN_IF_ERROR(Checkpoint(checkpoint));
@@ -73,7 +75,6 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
       parts_.observer->OnStep(step);
       if (checkpointed) parts_.observer->OnCheckpoint(checkpoint);
     }
-    if (ValidationDue(verdict.stop)) MUSTER_RETURN_IF_ERROR(Validate());
     if (verdict.stop && position_.steps_done < config_.training.steps) return TrainingOutcome::kStopped;
   }
   return TrainingOutcome::kCompleted;
@@ -167,15 +168,16 @@ absl::Status RankTrainer::Checkpoint(CheckpointReport& report) {
   return absl::OkStatus();
 }
 
-bool RankTrainer::ValidationDue(bool stopping) const {
+bool RankTrainer::ValidationDue() const {
   const int64_t every = config_.validation.every_steps;
-  if (every == 0 || stopping) return false;
+  if (every == 0) return false;
   return position_.steps_done == config_.training.steps || position_.steps_done % every == 0;
 }
 
 absl::Status RankTrainer::Validate() {
   if (validation_.micro_batches() == 0) return absl::OkStatus();
   RankEngine& engine = *engine_;
+  const PhasePause pause(engine.timer);
   const absl::Duration begin = parts_.clock->SinceBoot();
   double sums[2] = {0, 0};  // of losses, of counted targets
   const int64_t counted_before = validation_.counted_targets();

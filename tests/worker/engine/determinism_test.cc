@@ -101,6 +101,31 @@ TEST_F(Determinism, StoppingAtAnyStepAndResumingContinuesBitForBit) {
   }
 }
 
+TEST_F(Determinism, AStopNeitherLosesNorRepeatsAValidation) {
+  const SyntheticSource validation(16, TinyModel().vocab);
+  EngineConfig job = Job();
+  job.validation = {.every_steps = 4, .windows = 4};
+  job.checkpoint.directory.clear();
+  const std::vector<RankResult> whole = RunJob(job, {.validation = &validation});
+  for (const int64_t stop_at : {7, 8, 9}) {
+    job.checkpoint.directory = absl::StrCat(root_, "/validation-", stop_at);
+    const std::vector<RankResult> stopped =
+        RunJob(job, {.validation = &validation, .on_step = [&](int64_t, const StepReport& step, Trainer& trainer) {
+                       if (step.step == stop_at - 1) trainer.RequestStop();
+                     }});
+    ASSERT_EQ(stopped[0].checkpoints.size(), 1u);
+    const std::vector<RankResult> resumed =
+        RunJob(Resumed(job, stopped[0].checkpoints[0]), {.validation = &validation});
+    std::vector<ValidationReport> all = stopped[0].validations;
+    all.insert(all.end(), resumed[0].validations.begin(), resumed[0].validations.end());
+    ASSERT_EQ(all.size(), whole[0].validations.size()) << "stopped at " << stop_at;
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i].step, whole[0].validations[i].step) << "stopped at " << stop_at;
+      EXPECT_EQ(all[i].loss, whole[0].validations[i].loss) << "stopped at " << stop_at;
+    }
+  }
+}
+
 TEST_F(Determinism, ResumingAtAnotherCutContinuesBitForBit) {
   EngineConfig job = Job();
   job.checkpoint.every_steps = 10;

@@ -57,5 +57,20 @@ TEST(PhaseTimer, EveryPhaseHasAName) {
   EXPECT_EQ(names.count("unknown"), 0u);
 }
 
+TEST(PhaseTimer, APauseBelongsToNoPhase) {
+  FakeClock clock;
+  PhaseTimer timer(clock);
+  timer.Restart();
+  clock.Advance(absl::Seconds(1));
+  {
+    PhasePause pause(timer);
+    PhaseScope forward(timer, Phase::kForward);
+    clock.Advance(absl::Seconds(10));
+  }
+  clock.Advance(absl::Seconds(2));
+  EXPECT_EQ(Of(timer.Seconds(), Phase::kForward), 0);
+  EXPECT_EQ(Of(timer.Seconds(), Phase::kOther), 3);
+}
+
 }  // namespace
 }  // namespace muster
