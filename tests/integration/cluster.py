@@ -70,6 +70,16 @@ def read_safetensors(path):
             for name, entry in header.items() if name != "__metadata__"}
 
 
+def check_memory_as_planned(job):
+    """Every rank's arena is as large as the plan said, and so is what the engine bound in it, category by category."""
+    plan = {rank["rank"]: rank for rank in job["plan"]["ranks"]}
+    for rank in job["ranks"]:
+        assert rank["planned"] == rank["used"], f"rank {rank['rank']}: planned {rank['planned']}, used {rank['used']}"
+        assert rank["planned"] == plan[rank["rank"]]["memory"], f"rank {rank['rank']}: planned {rank['planned']} by itself"
+        assert rank["arena_bytes"] == plan[rank["rank"]]["arena_bytes"], f"rank {rank['rank']}: arena {rank['arena_bytes']}"
+    assert len(job["ranks"]) == len(plan)
+
+
 class Program:
     """One process that a cluster started, with its output in a file."""
 
@@ -158,7 +168,7 @@ class Cluster:
              *flags],
             self.root / "musterd.log")
 
-    def start_worker(self, name, *flags):
+    def start_worker(self, name, *flags, environment=None):
         state = self.root / name
         state.mkdir(exist_ok=True)
         self.worker_http_ports.setdefault(name, free_port())
@@ -167,7 +177,12 @@ class Cluster:
             [BIN / "muster-worker", "--coordinator", f"127.0.0.1:{self.port}", "--name", name, "--slots", self.slots,
              "--slot-memory", self.slot_memory, "--http", f"127.0.0.1:{self.worker_http_ports[name]}",
              "--data-root", self.data, "--checkpoint-root", self.checkpoints, "--state-dir", state, *flags],
-            self.root / f"{name}.log")
+            self.root / f"{name}.log", environment)
+
+    def restart_worker(self, name, *flags, environment=None):
+        self.workers[name].terminate()
+        self.start_worker(name, *flags, environment=environment)
+        self.wait_for_workers(len(self.workers))
 
     def wait_for_workers(self, count):
         def ready():
@@ -219,6 +234,8 @@ class Cluster:
         def reached():
             now = self.job(job)
             assert now["state"] in states or now["state"] not in FINAL_STATES, f"{job} is {now['state']}: {now['state_reason']}"
+            if now["state"] == "COMPLETED":
+                check_memory_as_planned(now)
             return now if now["state"] in states else None
 
         return wait_until(reached, f"{job} is {' or '.join(states)}", timeout_seconds)
