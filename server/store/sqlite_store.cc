@@ -88,11 +88,11 @@ absl::Status SqliteStore::OpenDatabase() {
       Execute("CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"));
   MUSTER_RETURN_IF_ERROR(Execute(absl::StrCat("PRAGMA application_id=", kApplicationId).c_str()));
   MUSTER_RETURN_IF_ERROR(Execute(absl::StrCat("PRAGMA user_version=", kSchemaVersion).c_str()));
-  const auto prepare = [&](const char* sql, sqlite3_stmt** statement) {
-    return sqlite3_prepare_v2(database_, sql, -1, statement, nullptr);
-  };
-  int prepared = prepare("INSERT OR REPLACE INTO records (key, value) VALUES (?1, ?2)", &put_);
-  if (prepared == SQLITE_OK) prepared = prepare("DELETE FROM records WHERE key = ?1", &delete_);
+  const char* put = "INSERT OR REPLACE INTO records (key, value) VALUES (?1, ?2)";
+  int prepared = sqlite3_prepare_v2(database_, put, -1, &put_, nullptr);
+  if (prepared == SQLITE_OK) {
+    prepared = sqlite3_prepare_v2(database_, "DELETE FROM records WHERE key = ?1", -1, &delete_, nullptr);
+  }
   return prepared == SQLITE_OK ? absl::OkStatus() : Error(prepared, "prepare");
 }
 
