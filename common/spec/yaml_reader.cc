@@ -165,15 +165,17 @@ class Reader {
       AddProblem("WRONG_TYPE", path, "has no value", "give it one or leave the key out");
       return;
     }
-    const bool wants_text = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    const FieldRule* rule = FindFieldRule(path);
+    // Sizes, durations and `auto` may be quoted: JSON, which is YAML too, has no other way to write them.
+    if (node.IsScalar() && rule != nullptr && rule->may_be_auto && node.Scalar() == "auto") return;
+    const bool may_be_quoted =
+        field.cpp_type() == FieldDescriptor::CPPTYPE_STRING || IsDuration(field) || FileKey(field) != field.name();
     const bool quoted = node.IsScalar() && node.Tag() == "!";
-    if (!node.IsScalar() || (quoted && !wants_text)) {
+    if (!node.IsScalar() || (quoted && !may_be_quoted)) {
       AddProblem("WRONG_TYPE", path, absl::StrCat("must be ", Expected(field), ", is ", Found(node)));
       return;
     }
-    const FieldRule* rule = FindFieldRule(path);
     const std::string text = node.Scalar();
-    if (rule != nullptr && rule->may_be_auto && text == "auto") return;
     const absl::Status status = Set(text, quoted, field, rule, message);
     if (status.ok()) return;
     const bool out_of_range = status.code() == absl::StatusCode::kOutOfRange;

@@ -268,6 +268,6 @@ def tiny_job(name, **training):
             "validate_every_steps": 20, "validation_windows": 8, **training,
         },
         "parallelism": {"data": 2, "pipeline": 2},
-        "resources": {"ranks": 4, "device": "cpu", "memory_per_rank": 512 * 2**20},
+        "resources": {"ranks": 4, "device": "cpu", "memory_per_rank": "512MiB"},
         "checkpoint": {"directory": name, "every_steps": 10, "keep": 3},
     }

@@ -175,10 +175,11 @@ TEST(JobFileTest, JsonIsAJobFileToo) {
   const auto file =
       ParseJobFile("job.json", R"({"name": "j", "model": {"family": "gpt2", "layers": 1, "hidden": 8, "heads": 1,
     "vocab": 9, "context": 8}, "data": {"train": [{"path": "t", "weight": 0.5}]}, "training": {"global_batch": 1,
-    "steps": 1, "micro_batch": 1}, "resources": {"ranks": 1}})");
+    "steps": 1, "micro_batch": "auto"}, "resources": {"ranks": 1, "memory_per_rank": "40GiB"}})");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_THAT(file->problems, testing::IsEmpty());
   EXPECT_EQ(file->spec.data().train(0).weight(), 0.5);
+  EXPECT_EQ(file->spec.resources().memory_per_rank_bytes(), int64_t{40} << 30);
 }
 
 TEST(JobFileTest, WrittenSpecsReadBackEqual) {
