@@ -3,6 +3,9 @@
 Standard library only. A test opens a Cluster as a context manager; leaving it ends every process that it started, by its id, and
 deletes the folder (or, when the test failed, prints the end of each log). The programs are taken from MUSTER_BIN, which ctest sets.
 
+Every rank runs under the allocation guard, and a cluster that ends well must end without a finding: no allocation above 1 MiB that
+was neither the planned arena nor a named allowance.
+
 Waiting is always for a condition with a deadline, never for a length of time.
 """
 
@@ -20,6 +23,9 @@ import time
 import urllib.request
 
 BIN = pathlib.Path(os.environ.get("MUSTER_BIN", pathlib.Path(__file__).resolve().parents[2] / "build" / "bin")).resolve()
+# The interposed allocator of tests/support/allocation_guard, which ctest names; without it ranks run unwatched.
+GUARD = os.environ.get("MUSTER_ALLOCATION_GUARD", "")
+ALLOWANCES = pathlib.Path(__file__).resolve().parents[1] / "support" / "allocation_guard" / "allowances.txt"
 FINAL_STATES = ("COMPLETED", "FAILED", "CANCELLED")
 POLL_SECONDS = 0.02
 
@@ -126,6 +132,7 @@ class Cluster:
         self.coordinator = None
         self.workers = {}
         self.worker_http_ports = {}
+        self.allocation_report = self.root / "allocations.txt"
 
     # ---- life ----------------------------------------------------------------------------------------------------------------
 
@@ -157,7 +164,25 @@ class Cluster:
             for log in sorted(self.root.rglob("*.log")):
                 tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:]
                 print(f"---- {log.relative_to(self.root)}", *tail, sep="\n", file=sys.stderr)
-        shutil.rmtree(self.root, ignore_errors=True)
+        try:
+            if GUARD and not failed:
+                self.check_allocations()
+        finally:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def check_allocations(self):
+        """Rows of what the guard saw above 1 MiB, all of it allowed: verdict, program, process, function, bytes, name, frames."""
+        text = self.allocation_report.read_text(encoding="utf-8") if self.allocation_report.exists() else ""
+        findings = [line for line in text.splitlines() if not line.startswith("ALLOWED")]
+        assert not findings, "allocations above 1 MiB outside the plan:\n" + "\n".join(findings)
+        return [line.split("\t") for line in text.splitlines()]
+
+    def guard_environment(self):
+        if not GUARD:
+            return {}
+        return {"LD_PRELOAD": GUARD, "MUSTER_ALLOCATION_REPORT": str(self.allocation_report),
+                "MUSTER_ALLOCATION_ALLOWANCES": str(ALLOWANCES), "MUSTER_ALLOCATION_PROGRAM": "muster-rank",
+                "MUSTER_ALLOCATION_ENFORCE": "1"}
 
     def start_coordinator(self, *flags):
         state = self.root / "musterd"
@@ -168,7 +193,7 @@ class Cluster:
              *flags],
             self.root / "musterd.log")
 
-    def start_worker(self, name, *flags, environment=None):
+    def start_worker(self, name, *flags):
         state = self.root / name
         state.mkdir(exist_ok=True)
         self.worker_http_ports.setdefault(name, free_port())
@@ -177,12 +202,7 @@ class Cluster:
             [BIN / "muster-worker", "--coordinator", f"127.0.0.1:{self.port}", "--name", name, "--slots", self.slots,
              "--slot-memory", self.slot_memory, "--http", f"127.0.0.1:{self.worker_http_ports[name]}",
              "--data-root", self.data, "--checkpoint-root", self.checkpoints, "--state-dir", state, *flags],
-            self.root / f"{name}.log", environment)
-
-    def restart_worker(self, name, *flags, environment=None):
-        self.workers[name].terminate()
-        self.start_worker(name, *flags, environment=environment)
-        self.wait_for_workers(len(self.workers))
+            self.root / f"{name}.log", self.guard_environment())
 
     def wait_for_workers(self, count):
         def ready():
