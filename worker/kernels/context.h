@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/plan/device_constants.h"
@@ -18,6 +20,10 @@ namespace muster {
 // The device that the linked back-end runs on: the processor, or the CUDA device of that ordinal. UNAVAILABLE with the
 // driver's words when it cannot be opened.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(int ordinal);
+
+// Name -> version of the libraries that decide the linked back-end's bits, for the numerics fingerprint: "onednn" ->
+// "2.6.3".
+std::map<std::string, std::string> KernelLibraries();
 
 struct KernelOptions {
   // Threads on which the CPU's kernels run, at least 1. A field of the job and never derived from the cores, because

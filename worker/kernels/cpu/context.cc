@@ -1,14 +1,25 @@
 #include "worker/kernels/context.h"
 
+#include <oneapi/dnnl/dnnl.h>
+
+#include <cstdlib>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "worker/kernels/cpu/backend.h"
 #include "worker/kernels/cpu/isa.h"
 #include "worker/tensor/cpu_device.h"
 
 namespace muster {
+
+std::map<std::string, std::string> KernelLibraries() {
+  const dnnl_version_t* onednn = dnnl_version();
+  const char* limit = std::getenv("DNNL_MAX_CPU_ISA");
+  return {{"onednn", absl::StrCat(onednn->major, ".", onednn->minor, ".", onednn->patch)},
+          {"instruction_set_limit", limit == nullptr ? "" : limit}};
+}
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(int) { return MakeCpuDevice(); }
 

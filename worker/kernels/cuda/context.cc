@@ -1,8 +1,11 @@
 #include "worker/kernels/context.h"
 
+#include <cublasLt.h>
+
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/kernels/cuda/backend.h"
@@ -11,6 +14,8 @@
 #include "worker/tensor/cuda_device.h"
 
 namespace muster {
+
+std::map<std::string, std::string> KernelLibraries() { return {{"cublaslt", absl::StrCat(cublasLtGetVersion())}}; }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(int ordinal) { return CudaDevice::Open(ordinal); }
 
