@@ -117,10 +117,11 @@ absl::StatusOr<ChildEnd> ReapChild(const ChildProcess& child) {
 }
 
 void SignalChild(const ChildProcess& child, int signal) {
-  // The process by its pidfd, which can never name another one; the rest of its group by the group's id, which stays
-  // taken while the child is not reaped.
+  // The process by its pidfd, which can never name another one.
   syscall(SYS_pidfd_send_signal, child.pidfd.get(), signal, nullptr, 0);
-  kill(-child.pid, signal);
+  // The rest of its group by the group's id, which stays taken while the child is not reaped. The child is of that
+  // group too: any other signal would come to it twice, and a second SIGTERM ends a rank without its checkpoint.
+  if (signal == SIGKILL) kill(-child.pid, SIGKILL);
 }
 
 }  // namespace muster

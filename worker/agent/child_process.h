@@ -46,7 +46,8 @@ absl::StatusOr<ChildProcess> StartChild(const ChildCommand& command);
 // Collects a child whose pidfd is readable; waits for it when it is not.
 absl::StatusOr<ChildEnd> ReapChild(const ChildProcess& child);
 
-// The child and all of its process group. A child that has ended is no error.
+// SIGKILL goes to the child and all of its process group; any other signal to the child alone, once. A child that has
+// ended is no error.
 void SignalChild(const ChildProcess& child, int signal);
 
 }  // namespace muster

@@ -81,7 +81,7 @@ TEST(ChildProcessTest, LimitsMemory) {
   ASSERT_TRUE(ReapChild(*child).ok());
 }
 
-TEST(ChildProcessTest, SignalsTheWholeProcessGroup) {
+TEST(ChildProcessTest, KillsTheWholeProcessGroup) {
   // The grandchild holds the pipe open: only its death lets ReadAll return.
   const auto child = StartChild(Shell("sleep 1000 & echo ready; wait"));
   ASSERT_TRUE(child.ok()) << child.status();
@@ -89,6 +89,20 @@ TEST(ChildProcessTest, SignalsTheWholeProcessGroup) {
   SignalChild(*child, SIGKILL);
   EXPECT_EQ(ReadAll(*child), "ready\n");
   ASSERT_TRUE(ReapChild(*child).ok());
+}
+
+// Sent to the group as well it would come to the child twice, and to a rank that means "at once, without a checkpoint".
+TEST(ChildProcessTest, SendsOtherSignalsToTheChildOnly) {
+  const auto child = StartChild(
+      Shell("trap 'echo child; exit 10' TERM; (trap 'echo group' TERM; echo ready; sleep 1000 & wait; wait) & "
+            "wait"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  ASSERT_TRUE(Readable(child->output.get()));
+  SignalChild(*child, SIGTERM);
+  ASSERT_TRUE(Readable(child->pidfd.get()));
+  SignalChild(*child, SIGKILL);
+  EXPECT_EQ(ReadAll(*child), "ready\nchild\n");
+  EXPECT_EQ(ReapChild(*child)->exit_code, 10);
 }
 
 TEST(ChildProcessTest, DiesWithTheProcessThatStartedIt) {
