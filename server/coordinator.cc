@@ -86,7 +86,7 @@ absl::Status Coordinator::OpenState() {
       std::make_unique<GangSupervisor>(clock_, table_.get(), registry_.get(), rendezvous_.get(), options_.gang);
   registry_->SetListener(supervisor_.get());
   admission_ = std::make_unique<SpecAdmission>();
-  manager_ = std::make_unique<JobManager>(table_.get(), supervisor_.get(), admission_.get());
+  manager_ = std::make_unique<JobManager>(table_.get(), registry_.get(), supervisor_.get(), admission_.get());
   logs_ = std::make_unique<LogRelay>(table_.get(), registry_.get());
   supervisor_->AdoptRunning();
   return absl::OkStatus();

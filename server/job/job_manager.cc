@@ -9,6 +9,7 @@
 #include "common/rpc/grpc_status.h"
 #include "server/cluster/checkpoint_lineage.h"
 #include "server/job/page_token.h"
+#include "server/job/placement.h"
 
 namespace muster {
 namespace {
@@ -55,7 +56,7 @@ void JobManager::Submit(const v1::SubmitJobRequest& request, Reply reply) {
     return;
   }
   const std::string id = request.validate_only() ? "" : table_->NextId();
-  absl::StatusOr<AdmittedJob> admitted = admission_->Admit(request.spec(), id);
+  absl::StatusOr<AdmittedJob> admitted = admission_->Admit(request.spec(), id, SnapshotDevices(*table_, *registry_));
   if (!admitted.ok()) {
     reply(admitted.status());
     return;
@@ -176,7 +177,7 @@ absl::StatusOr<v1::Plan> JobManager::Plan(const v1::PlanJobRequest& request) {
                          "PlanJob with search is not supported yet: give the layout in spec.parallelism",
                          {{"call", "JobService.PlanJob"}, {"field", "search"}});
   }
-  return admission_->PlanOf(request.spec());
+  return admission_->PlanOf(request.spec(), SnapshotDevices(*table_, *registry_));
 }
 
 void JobManager::Cancel(const v1::CancelJobRequest& request, Reply reply) {

@@ -20,8 +20,8 @@ class JobManager {
  public:
   using Reply = GangSupervisor::Reply;
 
-  JobManager(JobTable* table, GangSupervisor* supervisor, const Admission* admission)
-      : table_(table), supervisor_(supervisor), admission_(admission) {}
+  JobManager(JobTable* table, const WorkerRegistry* registry, GangSupervisor* supervisor, const Admission* admission)
+      : table_(table), registry_(registry), supervisor_(supervisor), admission_(admission) {}
 
   void Submit(const v1::SubmitJobRequest& request, Reply reply);
   absl::StatusOr<v1::Job> Get(const std::string& job);
@@ -42,6 +42,7 @@ class JobManager {
   void ReplyToRepeated(const v1::SubmitJobRequest& request, JobEntry& entry, Reply reply);
 
   JobTable* const table_;
+  const WorkerRegistry* const registry_;
   GangSupervisor* const supervisor_;
   const Admission* const admission_;
 };

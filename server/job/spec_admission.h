@@ -9,8 +9,9 @@ namespace muster {
 
 class SpecAdmission : public Admission {
  public:
-  absl::StatusOr<AdmittedJob> Admit(const v1::JobSpec& spec, const std::string& job_id) const override;
-  v1::Plan PlanOf(const v1::JobSpec& spec) const override;
+  absl::StatusOr<AdmittedJob> Admit(const v1::JobSpec& spec, const std::string& job_id,
+                                    const std::vector<SchedulableWorker>& workers) const override;
+  v1::Plan PlanOf(const v1::JobSpec& spec, const std::vector<SchedulableWorker>& workers) const override;
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "server/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -86,6 +87,20 @@ void Take(std::vector<SchedulableWorker>& workers, const ScheduledGang& gang) {
 }
 
 }  // namespace
+
+int64_t MemoryForEachRank(const std::vector<SchedulableWorker>& workers, const std::string& device_kind,
+                          int64_t ranks) {
+  std::vector<int64_t> memory_bytes;
+  for (const SchedulableWorker& worker : workers) {
+    for (const SchedulableDevice& device : worker.devices) {
+      if (device.kind == device_kind && device.unusable.empty()) memory_bytes.push_back(device.memory_bytes);
+    }
+  }
+  if (ranks < 1 || static_cast<int64_t>(memory_bytes.size()) < ranks) return 0;
+  const auto last_of_the_gang = memory_bytes.begin() + (ranks - 1);
+  std::nth_element(memory_bytes.begin(), last_of_the_gang, memory_bytes.end(), std::greater<>());
+  return *last_of_the_gang;
+}
 
 std::vector<DeviceChoice> PlaceGang(const std::vector<SchedulableWorker>& workers, const GangRequest& gang) {
   const size_t wanted = gang.rank_bytes.size();

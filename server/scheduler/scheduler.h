@@ -68,6 +68,10 @@ struct Schedule {
 
 Schedule MakeSchedule(ScheduleSnapshot snapshot);
 
+// What each rank of a gang of `ranks` may use where the job does not say: the most that so many devices of the kind
+// have, free or not. 0 when there are not so many.
+int64_t MemoryForEachRank(const std::vector<SchedulableWorker>& workers, const std::string& device_kind, int64_t ranks);
+
 // Devices for one gang among the free ones, in rank order; empty when there are not enough. The worker with the fewest
 // free devices that holds the whole gang is taken; without one, workers with the most free devices first, ranks filling
 // one after the other, so that neighbouring ranks share a host.

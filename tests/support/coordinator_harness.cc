@@ -23,7 +23,7 @@ v1::JobSpec MakeSpec(const std::string& name, int64_t ranks) {
   return spec;
 }
 
-v1::Plan FakeAdmission::PlanOf(const v1::JobSpec& spec) const {
+v1::Plan FakeAdmission::PlanOf(const v1::JobSpec& spec, const std::vector<SchedulableWorker>&) const {
   v1::Plan plan;
   plan.set_feasible(true);
   v1::PlanStage* stage = plan.add_stages();
@@ -35,14 +35,15 @@ v1::Plan FakeAdmission::PlanOf(const v1::JobSpec& spec) const {
   return plan;
 }
 
-absl::StatusOr<AdmittedJob> FakeAdmission::Admit(const v1::JobSpec& spec, const std::string&) const {
+absl::StatusOr<AdmittedJob> FakeAdmission::Admit(const v1::JobSpec& spec, const std::string&,
+                                                 const std::vector<SchedulableWorker>& workers) const {
   if (spec.name().empty()) {
     google::rpc::BadRequest::FieldViolation violation;
     violation.set_field("spec.name");
     violation.set_description("is missing");
     return BadRequestError({violation});
   }
-  return AdmittedJob{spec, PlanOf(spec)};
+  return AdmittedJob{spec, PlanOf(spec, workers)};
 }
 
 FakeAgent::FakeAgent(std::string worker_name, std::string id, int64_t slots)
@@ -148,7 +149,7 @@ void CoordinatorHarness::Build(MemoryStore::Records records) {
   rendezvous = std::make_unique<Rendezvous>(&clock);
   supervisor = std::make_unique<GangSupervisor>(&clock, table.get(), registry.get(), rendezvous.get(), gang_);
   registry->SetListener(supervisor.get());
-  manager = std::make_unique<JobManager>(table.get(), supervisor.get(), &admission_);
+  manager = std::make_unique<JobManager>(table.get(), registry.get(), supervisor.get(), &admission_);
   ASSERT_TRUE(table->Load(++starts_).ok());
   ASSERT_TRUE(registry->Load().ok());
   supervisor->AdoptRunning();

@@ -23,8 +23,9 @@ namespace muster {
 // Admits everything but a spec without a name; a rank takes as many bytes as the spec's memory_per_rank_bytes.
 class FakeAdmission : public Admission {
  public:
-  absl::StatusOr<AdmittedJob> Admit(const v1::JobSpec& spec, const std::string& job_id) const override;
-  v1::Plan PlanOf(const v1::JobSpec& spec) const override;
+  absl::StatusOr<AdmittedJob> Admit(const v1::JobSpec& spec, const std::string& job_id,
+                                    const std::vector<SchedulableWorker>& workers) const override;
+  v1::Plan PlanOf(const v1::JobSpec& spec, const std::vector<SchedulableWorker>& workers) const override;
 };
 
 // A spec that FakeAdmission admits.

@@ -123,5 +123,15 @@ TEST(SchedulerTest, AJobWhoseOldRanksMayLiveIsNotStartedAndHoldsBackNobody) {
   EXPECT_EQ(schedule.wait[0].reason, job.not_before);
 }
 
+TEST(SchedulerTest, AJobThatNamesNoMemoryGetsWhatEnoughDevicesHave) {
+  const std::vector<SchedulableWorker> workers = {MakeWorker("a", 2, 0, "", 500), MakeWorker("b", 1, 1, "job-1", 900)};
+  EXPECT_EQ(MemoryForEachRank(workers, "cpu", 1), 900);
+  EXPECT_EQ(MemoryForEachRank(workers, "cpu", 2), 900);  // one of them is in use, which will pass
+  EXPECT_EQ(MemoryForEachRank(workers, "cpu", 3), 500);
+  EXPECT_EQ(MemoryForEachRank(workers, "cpu", 5), 0);
+  EXPECT_EQ(MemoryForEachRank(workers, "cuda", 1), 0);
+  EXPECT_EQ(MemoryForEachRank(workers, "cpu", 0), 0);
+}
+
 }  // namespace
 }  // namespace muster
