@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/message_units.h"
 #include "client/output.h"
 #include "client/session.h"
 #include "client/watch_view.h"
 #include "common/base/format_bytes.h"
+#include "common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -17,11 +17,11 @@ using Align = Table::Align;
 
 std::string Age(const google::protobuf::Timestamp& time, absl::Time now) {
   if (time.seconds() == 0) return "-";
-  return FormatSeconds(std::max(0.0, absl::ToDoubleSeconds(now - ToTime(time))));
+  return FormatSeconds(std::max(0.0, absl::ToDoubleSeconds(now - FromProto(time))));
 }
 
 std::string LocalTime(const google::protobuf::Timestamp& time) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(time), absl::LocalTimeZone());
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", FromProto(time), absl::LocalTimeZone());
 }
 
 std::string State(const v1::Job& job, const Palette& palette) {
@@ -146,7 +146,8 @@ std::string JobDescription(const v1::Job& job, const v1::ListEventsResponse& eve
                          FormatBytes(job.last_checkpoint().bytes())));
   }
   if (job.has_last_recovery()) {
-    AddLine(text, "Recovery", absl::StrCat("the last took ", FormatSeconds(ToSeconds(job.last_recovery()))));
+    AddLine(text, "Recovery",
+            absl::StrCat("the last took ", FormatSeconds(absl::ToDoubleSeconds(FromProto(job.last_recovery())))));
   }
   if (job.ranks_size() > 0) absl::StrAppend(&text, "\n", RanksTable(job));
   if (events.events_size() > 0) text += "\nEvents\n";
@@ -159,7 +160,7 @@ std::string JobSummary(const v1::Job& job, const Palette& palette) {
   std::string text = absl::StrCat(job.id(), " ", State(job, palette));
   if (job.has_started_at() && job.has_ended_at()) {
     absl::StrAppend(&text, " after ",
-                    FormatSeconds(absl::ToDoubleSeconds(ToTime(job.ended_at()) - ToTime(job.started_at()))));
+                    FormatSeconds(absl::ToDoubleSeconds(FromProto(job.ended_at()) - FromProto(job.started_at()))));
   }
   if (progress.step() > 0) {
     absl::StrAppendFormat(&text, ", step %d of %d, loss %.4f", progress.step(), progress.steps(), progress.loss());

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "client/message_units.h"
 #include "client/output.h"
 #include "common/base/format_bytes.h"
 

@@ -10,10 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "client/message_units.h"
+#include "client/memory_total.h"
 #include "client/output.h"
 #include "client/session.h"
 #include "common/base/format_bytes.h"
+#include "common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -57,7 +58,7 @@ std::string EventLine(const v1::Event& event, const Palette& palette) {
   const Colour colour = event.severity() == v1::ERROR     ? Colour::kRed
                         : event.severity() == v1::WARNING ? Colour::kYellow
                                                           : Colour::kNone;
-  return absl::StrCat(absl::FormatTime("%H:%M:%S", ToTime(event.time()), absl::LocalTimeZone()), "  ",
+  return absl::StrCat(absl::FormatTime("%H:%M:%S", FromProto(event.time()), absl::LocalTimeZone()), "  ",
                       palette.Paint(colour, event.message()));
 }
 
@@ -103,7 +104,7 @@ std::string WatchView::StepLine() const {
   std::string line = absl::StrFormat("step  %d/%d %s %3.0f%%", progress.step(), progress.steps(),
                                      Bar(fraction, kBarWidth), std::floor(fraction * 100));
   if (job_.state() == v1::RUNNING && progress.has_remaining()) {
-    absl::StrAppend(&line, "   ", FormatSeconds(ToSeconds(progress.remaining())), " left");
+    absl::StrAppend(&line, "   ", FormatSeconds(absl::ToDoubleSeconds(FromProto(progress.remaining()))), " left");
   }
   return line;
 }
@@ -189,7 +190,7 @@ std::string WatchView::PlainLine() {
     if (progress.validations_size() > 0) absl::StrAppendFormat(&line, " val %.4f", progress.validation_loss());
     absl::StrAppend(&line, " ", FormatRate(progress.tokens_per_second()), " tokens/s");
     if (progress.has_remaining() && job_.state() == v1::RUNNING) {
-      absl::StrAppend(&line, " ", FormatSeconds(ToSeconds(progress.remaining())), " left");
+      absl::StrAppend(&line, " ", FormatSeconds(absl::ToDoubleSeconds(FromProto(progress.remaining()))), " left");
     }
   } else if (!job_.state_reason().empty()) {
     absl::StrAppend(&line, ": ", job_.state_reason());

@@ -18,7 +18,7 @@
 #include "server/job/placement.h"
 #include "server/job/spec_admission.h"
 #include "server/metrics.h"
-#include "server/store/proto_time.h"
+#include "common/rpc/proto_time.h"
 #include "server/store/sqlite_store.h"
 
 namespace muster {

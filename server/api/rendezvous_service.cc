@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "common/rpc/proto_time.h"
 #include "server/api/unary_calls.h"
-#include "server/store/proto_time.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/grpc_status.h"
-#include "server/store/proto_time.h"
+#include "common/rpc/proto_time.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 #include "server/job/assignment.h"
 
-#include "server/store/proto_time.h"
+#include "common/rpc/proto_time.h"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
-#include "server/store/proto_time.h"
 
 namespace muster {
 namespace {

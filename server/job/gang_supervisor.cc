@@ -6,13 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/rpc/grpc_status.h"
+#include "common/rpc/proto_time.h"
 #include "server/job/attempt.h"
 #include "server/job/liveness.h"
 #include "server/job/placement.h"
 #include "server/job/rank_exit.h"
 #include "server/job/rank_reports.h"
 #include "server/job/restart_budget.h"
-#include "server/store/proto_time.h"
 
 namespace muster {
 namespace {

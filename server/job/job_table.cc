@@ -10,7 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/grpc_status.h"
-#include "server/store/proto_time.h"
+#include "common/rpc/proto_time.h"
 
 namespace muster {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/store/proto_time.h"
+#include "common/rpc/proto_time.h"
 
 namespace muster {
 namespace {

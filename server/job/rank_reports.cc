@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
 #include "server/job/attempt.h"
-#include "server/store/proto_time.h"
 
 namespace muster {
 namespace {

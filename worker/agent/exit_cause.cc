@@ -5,29 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/base/exit_codes.h"
+#include "common/rpc/exit_kind.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::string_view kErrorPrefix = "muster-rank: error: ";
-
-v1::ExitKind KindOfCode(int exit_code) {
-  switch (exit_code) {
-    case kExitCompleted:
-      return v1::EXIT_COMPLETED;
-    case kExitStopped:
-      return v1::EXIT_STOPPED;
-    case kExitUserError:
-      return v1::EXIT_USER_ERROR;
-    case kExitInfrastructure:
-      return v1::EXIT_INFRASTRUCTURE;
-    case kExitOutOfMemory:
-      return v1::EXIT_OUT_OF_MEMORY;
-    default:
-      return v1::EXIT_CRASHED;
-  }
-}
 
 v1::ExitKind KindOfSignal(int signal, const ExitContext& context) {
   if (!context.killed_because.empty()) return v1::EXIT_KILLED;
@@ -57,7 +40,7 @@ v1::RankExit ExplainExit(const ChildEnd& end, const ExitContext& context) {
   v1::RankExit exit;
   exit.set_exit_code(end.exit_code);
   exit.set_signal(end.signal);
-  exit.set_kind(end.signal != 0 ? KindOfSignal(end.signal, context) : KindOfCode(end.exit_code));
+  exit.set_kind(end.signal != 0 ? KindOfSignal(end.signal, context) : ExitKindOf(end.exit_code));
   exit.set_message(Describe(exit, context));
   for (const std::string& line : context.last_lines) exit.add_last_lines(line);
   return exit;

@@ -12,6 +12,7 @@
 #include "common/base/lease_file.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/address.h"
+#include "common/rpc/exit_kind.h"
 #include "common/rpc/proto_time.h"
 #include "worker/checkpoint/checkpoint_directory.h"
 #include "worker/comm/gloo_communicator.h"
@@ -40,21 +41,6 @@ v1::RankReport IdentityOf(const v1::Assignment& assignment) {
   identity.set_attempt(assignment.attempt());
   identity.set_rank(assignment.rank());
   return identity;
-}
-
-v1::ExitKind KindOf(int exit_code) {
-  switch (exit_code) {
-    case kExitCompleted:
-      return v1::EXIT_COMPLETED;
-    case kExitStopped:
-      return v1::EXIT_STOPPED;
-    case kExitUserError:
-      return v1::EXIT_USER_ERROR;
-    case kExitOutOfMemory:
-      return v1::EXIT_OUT_OF_MEMORY;
-    default:
-      return v1::EXIT_INFRASTRUCTURE;
-  }
 }
 
 }  // namespace
@@ -212,7 +198,7 @@ void RankRunner::ReportStarted(const Trainer& trainer, const EngineConfig& confi
 void RankRunner::ReportFinished(const absl::Status& status, int exit_code) {
   if (parts_ == nullptr || parts_->reporter == nullptr) return;
   v1::RankReport report;
-  report.mutable_finished()->set_kind(KindOf(exit_code));
+  report.mutable_finished()->set_kind(ExitKindOf(exit_code));
   report.mutable_finished()->set_message(std::string(status.message()));
   parts_->reporter->Send(std::move(report));
   parts_->reporter->Flush(kFlush);
