@@ -71,7 +71,7 @@ void FillAgentDefaults(const std::string& program, AgentOptions& options) {
   }
   std::error_code error;  // what cannot be made absolute is refused by the check
   for (std::string* path : {&options.data_root, &options.checkpoint_root, &options.state_dir, &options.rank_program}) {
-    if (path->empty()) *path = ".";
+    if (path->empty()) path->assign(1, '.');
     *path = std::filesystem::absolute(*path, error).lexically_normal().string();
   }
 }
