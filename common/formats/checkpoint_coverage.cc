@@ -30,9 +30,8 @@ bool Inside(const Box& box, const std::vector<int64_t>& dims) {
   return true;
 }
 
-absl::Status CheckTensorCoverage(const CheckpointTensor& tensor, int64_t files) {
-  int64_t covered = 0;
-  std::vector<const Box*> boxes;
+// Each box lies in a file that exists and inside its tensor.
+absl::Status CheckBoxes(const CheckpointTensor& tensor, int64_t files) {
   for (const StoredBox& stored : tensor.boxes) {
     if (stored.file < 0 || stored.file >= files) {
       return absl::InvalidArgumentError(absl::StrCat(Describe(tensor), " names file ", stored.file, " of ", files));
@@ -41,9 +40,14 @@ absl::Status CheckTensorCoverage(const CheckpointTensor& tensor, int64_t files) 
       return absl::InvalidArgumentError(absl::StrCat(Describe(tensor), ": box ", Describe(stored.box),
                                                      " is not inside [", absl::StrJoin(tensor.dims, ","), "]"));
     }
-    covered += stored.box.elements();
-    boxes.push_back(&stored.box);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTensorCoverage(const CheckpointTensor& tensor, int64_t files) {
+  MUSTER_RETURN_IF_ERROR(CheckBoxes(tensor, files));
+  std::vector<const Box*> boxes;
+  for (const StoredBox& stored : tensor.boxes) boxes.push_back(&stored.box);
   // Ordered by the outermost dimension, a box can only meet those that begin before it ends.
   const auto begin = [](const Box* box) { return box->offset.empty() ? 0 : box->offset[0]; };
   const auto end = [](const Box* box) { return box->offset.empty() ? 1 : box->offset[0] + box->dims[0]; };
@@ -55,6 +59,9 @@ absl::Status CheckTensorCoverage(const CheckpointTensor& tensor, int64_t files) 
           absl::StrCat(Describe(tensor), ": boxes ", Describe(*boxes[i]), " and ", Describe(*boxes[j]), " overlap"));
     }
   }
+  // Counted only now: boxes that overlap could add up to more than any integer.
+  int64_t covered = 0;
+  for (const Box* box : boxes) covered += box->elements();
   const Box whole{std::vector<int64_t>(tensor.dims.size(), 0), tensor.dims};
   if (covered == whole.elements()) return absl::OkStatus();
   return absl::InvalidArgumentError(

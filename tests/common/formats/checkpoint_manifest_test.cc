@@ -100,6 +100,18 @@ TEST(CheckpointManifest, RefusesBoxesThatAreNoPartition) {
   EXPECT_THAT(ErrorOf(SerializeManifest(manifest)), HasSubstr("listed twice"));
 }
 
+TEST(CheckCoverage, FindsOverlapsThatAddUpToMoreThanAnInteger) {
+  const int64_t half = int64_t{1} << 62;  // five of them wrap around to one; UBSan sees the sum
+  CheckpointManifest manifest;
+  manifest.files.resize(1);
+  manifest.tensors.resize(1);
+  manifest.tensors[0].name = "w";
+  manifest.tensors[0].type = StoredType::kU8;
+  manifest.tensors[0].dims = {half};
+  for (int i = 0; i < 5; ++i) manifest.tensors[0].boxes.push_back({0, {{0}, {half}}});
+  EXPECT_THAT(std::string(CheckCoverage(manifest).message()), HasSubstr("overlap"));
+}
+
 // A shard with a part of one vector "w" of four elements.
 ShardRecord RecordOf(const std::string& file, int64_t bytes, int64_t offset, int64_t count) {
   ShardRecord record;
