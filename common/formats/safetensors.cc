@@ -49,6 +49,10 @@ absl::Status CheckTiling(std::vector<Claim> claims, int64_t data_start, int64_t 
             [](const Claim& a, const Claim& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   int64_t at = 0;
   for (const Claim& claim : claims) {
+    if (claim.end > data_bytes) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": tensor \"", claim.name, "\" ends ", claim.end,
+                                                     " bytes into data of ", data_bytes, ": it is truncated"));
+    }
     if (claim.begin != at) {
       return absl::InvalidArgumentError(absl::StrCat(
           path, ": tensor \"", claim.name, "\" begins at byte ", data_start + claim.begin,
@@ -57,9 +61,8 @@ absl::Status CheckTiling(std::vector<Claim> claims, int64_t data_start, int64_t 
     at = claim.end;
   }
   if (at == data_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": the tensors end at byte ", data_start + at, ", the file at ", data_start + data_bytes,
-                   at > data_bytes ? ": it is truncated" : ": bytes belong to no tensor"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": the tensors end at byte ", data_start + at, ", the file at ",
+                                                 data_start + data_bytes, ": bytes belong to no tensor"));
 }
 
 absl::StatusOr<Claim> ParseTensor(const JsonField& field, const std::string& name, StoredTensor& tensor) {

@@ -113,6 +113,15 @@ TEST_F(SafetensorsTest, RefusesOverlapHolesAndWrongSizes) {
   EXPECT_THAT(ErrorOf(FileWith("{" + a + "," + a + "}", 8)), HasSubstr("occurs twice"));
 }
 
+TEST_F(SafetensorsTest, RefusesOffsetsNearTheLargestInteger) {
+  const auto error_of = [this](const std::string& offsets, const std::string& shape) {
+    return ErrorOf(FileWith(R"({"a":{"dtype":"U8","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", 8));
+  };
+  EXPECT_THAT(error_of("[9223372036854775800,9223372036854775807]", "[7]"),
+              HasSubstr("ends 9223372036854775807 bytes"));
+  EXPECT_THAT(error_of("[0,9223372036854775807]", "[9223372036854775807]"), HasSubstr("it is truncated"));
+}
+
 TEST_F(SafetensorsTest, NamesTheFieldOfATensorThatIsWrong) {
   const auto error_of = [this](const std::string& tensor) { return ErrorOf(FileWith("{\"a\":" + tensor + "}", 8)); };
   EXPECT_THAT(error_of("3"), HasSubstr("a: expected an object"));
