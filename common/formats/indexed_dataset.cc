@@ -183,8 +183,10 @@ absl::Status IndexedDataset::CheckSequences() {
                    absl::StrCat("sequence ", i, " begins at byte ", offset, " of the .bin, expected ", next,
                                 ": sequences lie one after another; make the index again"));
     }
-    // At most 2^63 / 12 sequences of 2^31 tokens could overflow; no file is so long.
-    next += length * token_bytes;
+    if (__builtin_add_overflow(next, length * token_bytes, &next)) {
+      return Wrong(index_.path(), parts.lengths + 4 * i,
+                   "the lengths up to here add up to more bytes than any file has");
+    }
   }
   tokens_ = next / token_bytes;
   if (bin_.size() == next) return absl::OkStatus();
