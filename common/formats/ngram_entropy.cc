@@ -29,35 +29,40 @@ uint64_t PairKey(int32_t before, int32_t token) {
 
 class Counts {
  public:
-  explicit Counts(int64_t vocab) : unigram_(static_cast<size_t>(vocab)), context_(static_cast<size_t>(vocab)) {}
+  explicit Counts(int64_t vocab) : vocab_(vocab) {}
 
   void Add(const IndexedDataset& dataset) {
     int32_t before = -1;
     ForEachToken(dataset, [&](int32_t token) {
-      ++unigram_[static_cast<size_t>(token)];
+      ++unigram_[token];
       ++tokens_;
       if (before >= 0) {
         ++pairs_[PairKey(before, token)];
-        ++context_[static_cast<size_t>(before)];
+        ++context_[before];
       }
       before = token;
     });
   }
 
   double Probability(int32_t token) const {
-    return (static_cast<double>(unigram_[static_cast<size_t>(token)]) + 1) /
-           (static_cast<double>(tokens_) + static_cast<double>(unigram_.size()));
+    return (Count(unigram_, token) + 1) / (static_cast<double>(tokens_) + static_cast<double>(vocab_));
   }
 
   double Probability(int32_t token, int32_t before) const {
-    const auto found = pairs_.find(PairKey(before, token));
-    const double pairs = found == pairs_.end() ? 0 : static_cast<double>(found->second);
-    return (pairs + Probability(token)) / (static_cast<double>(context_[static_cast<size_t>(before)]) + 1);
+    return (Count(pairs_, PairKey(before, token)) + Probability(token)) / (Count(context_, before) + 1);
   }
 
  private:
-  std::vector<int64_t> unigram_;
-  std::vector<int64_t> context_;  // occurrences that another token follows
+  template <typename Key>
+  static double Count(const absl::flat_hash_map<Key, int64_t>& counts, Key key) {
+    const auto found = counts.find(key);
+    return found == counts.end() ? 0 : static_cast<double>(found->second);
+  }
+
+  // Maps, as a dataset may hold few tokens of very high numbers.
+  const int64_t vocab_;
+  absl::flat_hash_map<int32_t, int64_t> unigram_;
+  absl::flat_hash_map<int32_t, int64_t> context_;  // occurrences that another token follows
   absl::flat_hash_map<uint64_t, int64_t> pairs_;
   int64_t tokens_ = 0;
 };

@@ -3,11 +3,11 @@
 //
 // Counts are fitted on the training dataset and scored on the held-out one, over its tokens end to end, in nats per
 // token:
-//   p(x)     = (c(x) + 1) / (N + V)                     add-one (Laplace); V is the larger of the two datasets' highest
-//   token + 1 p(x | w) = (c(w, x) + p(x)) / (c(w) + 1)            one pseudo-count spread as the unigram (MacKay and
-//   Peto 1995), so that a pair
-//                                                       never seen costs what a sensible coder would pay and not
-//                                                       infinity
+//
+//   p(x)     = (c(x) + 1) / (N + V)            add-one (Laplace); V: the highest token of both datasets, plus 1
+//   p(x | w) = (c(w, x) + p(x)) / (c(w) + 1)   one pseudo-count spread as the unigram (MacKay and Peto 1995)
+//
+// so that a pair never seen costs what a sensible coder would pay and not infinity.
 // Add-one over all pairs would overcharge rare contexts and make the bigram too easy to beat.
 #pragma once
 
@@ -25,8 +25,8 @@ struct NgramEntropy {
   int64_t held_out_tokens = 0;
 };
 
-// INVALID_ARGUMENT when a dataset has fewer than two tokens or a negative one. Memory grows with the distinct pairs of
-// the training text.
+// INVALID_ARGUMENT when a dataset has fewer than two tokens or a negative one. Memory grows with the distinct
+// tokens and pairs of the training text. Any thread.
 absl::StatusOr<NgramEntropy> ScoreNgrams(const IndexedDataset& train, const IndexedDataset& held_out);
 
 }  // namespace muster

@@ -10,8 +10,8 @@ namespace {
 
 class NgramEntropyTest : public ::testing::Test {
  protected:
-  IndexedDataset Make(const std::string& name, const std::vector<int32_t>& tokens) {
-    IndexedDatasetWriter writer = IndexedDatasetWriter::Create(directory_.File(name), TokenType::kUInt8).value();
+  IndexedDataset Make(const std::string& name, const std::vector<int32_t>& tokens, TokenType type = TokenType::kUInt8) {
+    IndexedDatasetWriter writer = IndexedDatasetWriter::Create(directory_.File(name), type).value();
     EXPECT_TRUE(writer.Append(tokens).ok());
     EXPECT_TRUE(writer.EndDocument().ok());
     EXPECT_TRUE(writer.Finish().ok());
@@ -54,6 +54,13 @@ TEST_F(NgramEntropyTest, ProbabilitiesOfEveryContextAddUpToOne) {
     }
     EXPECT_NEAR(sum, 1, 1e-12) << context;
   }
+}
+
+TEST_F(NgramEntropyTest, TakesMemoryForTheTokensThereAreAndNotForTheHighest) {
+  const int32_t high = 2'000'000'000;
+  const IndexedDataset train = Make("train", {high, high}, TokenType::kInt32);
+  const NgramEntropy entropy = ScoreNgrams(train, Make("val", {high, high}, TokenType::kInt32)).value();
+  EXPECT_DOUBLE_EQ(entropy.unigram_nats, -std::log(3.0 / 2'000'000'003.0));
 }
 
 TEST_F(NgramEntropyTest, RefusesADatasetOfOneToken) {
