@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/plan/schedule.h"
 
 namespace muster {
 namespace {
@@ -15,8 +16,8 @@ class Simulation {
   Simulation(const std::vector<StageTimes>& stages, int64_t micro_batches, double transfer)
       : stages_(stages), transfer_(transfer) {
     for (size_t stage = 0; stage < stages.size(); ++stage) {
-      lists_.push_back(
-          OneForwardOneBackward(static_cast<int64_t>(stage), static_cast<int64_t>(stages.size()), micro_batches));
+      const int64_t stages_left = static_cast<int64_t>(stages.size() - stage);
+      lists_.push_back(OneForwardOneBackward(micro_batches, std::min(micro_batches, stages_left)));
       forward_ends_.emplace_back(micro_batches, kNotDone);
       backward_ends_.emplace_back(micro_batches, kNotDone);
     }
@@ -43,9 +44,9 @@ class Simulation {
 
  private:
   // When what the operation reads has arrived, or kNotDone.
-  double Ready(size_t stage, const PipelineOperation& operation) const {
+  double Ready(size_t stage, const PassAction& operation) const {
     const int64_t micro_batch = operation.micro_batch;
-    if (operation.kind == PipelineOperation::Kind::kForward) {
+    if (operation.kind == PassAction::Kind::kForward) {
       if (stage == 0) return 0;
       const double end = forward_ends_[stage - 1][micro_batch];
       return end == kNotDone ? kNotDone : end + transfer_;
@@ -55,10 +56,10 @@ class Simulation {
     return end == kNotDone ? kNotDone : end + transfer_;
   }
 
-  bool Start(size_t stage, const PipelineOperation& operation) {
+  bool Start(size_t stage, const PassAction& operation) {
     const double ready = Ready(stage, operation);
     if (ready == kNotDone) return false;
-    const bool forward = operation.kind == PipelineOperation::Kind::kForward;
+    const bool forward = operation.kind == PassAction::Kind::kForward;
     free_at_[stage] = std::max(free_at_[stage], ready) + (forward ? stages_[stage].forward : stages_[stage].backward);
     (forward ? forward_ends_ : backward_ends_)[stage][operation.micro_batch] = free_at_[stage];
     return true;
@@ -66,7 +67,7 @@ class Simulation {
 
   const std::vector<StageTimes>& stages_;
   const double transfer_;
-  std::vector<std::vector<PipelineOperation>> lists_;
+  std::vector<std::vector<PassAction>> lists_;
   std::vector<std::vector<double>> forward_ends_;   // (stage, micro-batch)
   std::vector<std::vector<double>> backward_ends_;  // (stage, micro-batch)
   std::vector<size_t> next_;                        // by stage, in its list
@@ -74,22 +75,6 @@ class Simulation {
 };
 
 }  // namespace
-
-std::vector<PipelineOperation> OneForwardOneBackward(int64_t stage, int64_t stages, int64_t micro_batches) {
-  MUSTER_CHECK(stage >= 0 && stage < stages && micro_batches >= 1, "stage ", stage, " of ", stages);
-  const int64_t warm_up = std::min(micro_batches, stages - stage - 1);
-  std::vector<PipelineOperation> operations;
-  operations.reserve(2 * micro_batches);
-  for (int64_t i = 0; i < warm_up; ++i) operations.push_back({PipelineOperation::Kind::kForward, i});
-  for (int64_t i = warm_up; i < micro_batches; ++i) {
-    operations.push_back({PipelineOperation::Kind::kForward, i});
-    operations.push_back({PipelineOperation::Kind::kBackward, i - warm_up});
-  }
-  for (int64_t i = micro_batches - warm_up; i < micro_batches; ++i) {
-    operations.push_back({PipelineOperation::Kind::kBackward, i});
-  }
-  return operations;
-}
 
 PipelineTiming SimulatePipeline(const std::vector<StageTimes>& stages, int64_t micro_batches, double transfer) {
   MUSTER_CHECK(!stages.empty());

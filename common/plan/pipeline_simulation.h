@@ -1,21 +1,11 @@
-// How long a pipelined step takes and how much of it is waiting: the 1F1B schedule (PipeDream-Flush; Narayanan et al.,
-// SC21, section 2.2) run on paper. Pure functions.
+// How long a pipelined step takes and how much of it is waiting: the 1F1B schedule (schedule.h; PipeDream-Flush;
+// Narayanan et al., SC21, section 2.2) run on paper. Pure functions.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 namespace muster {
-
-struct PipelineOperation {
-  enum class Kind { kForward, kBackward };
-  Kind kind = Kind::kForward;
-  int64_t micro_batch = 0;
-};
-
-// What one stage does in one step, in order: min(m, p - stage - 1) forwards, then forward and backward in turn, then
-// the backwards that are left. REQUIRES: 0 <= stage < stages, micro_batches >= 1.
-std::vector<PipelineOperation> OneForwardOneBackward(int64_t stage, int64_t stages, int64_t micro_batches);
 
 // Seconds, or any one unit of time.
 struct StageTimes {

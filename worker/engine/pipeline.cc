@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/engine/schedule.h"
+#include "common/plan/schedule.h"
 
 namespace muster {
 namespace {

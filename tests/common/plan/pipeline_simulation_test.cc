@@ -1,6 +1,5 @@
 #include "common/plan/pipeline_simulation.h"
 
-#include "common/plan/layout.h"
 #include "gtest/gtest.h"
 #include "tests/common/plan/planner_oracle.h"
 
@@ -33,37 +32,6 @@ TEST(PipelineSimulationTest, EqualStagesFollowTheClosedForms) {
   const int64_t long_step = 100 * kSimulatedMicroBatches;
   EXPECT_NEAR(SimulatePipeline(EqualStages(4), long_step).bubble_of_ideal, UniformBubbleOfIdeal(4, long_step), 1e-12);
   EXPECT_DOUBLE_EQ(UniformBubbleOfIdeal(4, 8, 2), UniformBubbleOfIdeal(4, 8) / 2);
-}
-
-TEST(PipelineSimulationTest, NoStageHoldsMoreThanItsMicroBatchesInFlight) {
-  for (int64_t stages = 1; stages <= 5; ++stages) {
-    for (int64_t micro_batches = 1; micro_batches <= 9; ++micro_batches) {
-      Layout layout;
-      layout.pipeline = stages;
-      layout.accumulation_steps = micro_batches;
-      for (int64_t stage = 0; stage < stages; ++stage) {
-        int64_t held = 0;
-        int64_t most = 0;
-        for (const PipelineOperation& operation : OneForwardOneBackward(stage, stages, micro_batches)) {
-          held += operation.kind == PipelineOperation::Kind::kForward ? 1 : -1;
-          most = std::max(most, held);
-        }
-        EXPECT_EQ(held, 0);
-        EXPECT_EQ(most, InFlightMicroBatches(layout, stage)) << stage << " of " << stages << ", m " << micro_batches;
-      }
-    }
-  }
-}
-
-TEST(PipelineSimulationTest, BackwardsComeInTheOrderOfTheMicroBatches) {
-  int64_t next_forward = 0;
-  int64_t next_backward = 0;
-  for (const PipelineOperation& operation : OneForwardOneBackward(1, 4, 6)) {
-    int64_t& next = operation.kind == PipelineOperation::Kind::kForward ? next_forward : next_backward;
-    EXPECT_EQ(operation.micro_batch, next++);
-  }
-  EXPECT_EQ(next_forward, 6);
-  EXPECT_EQ(next_backward, 6);
 }
 
 TEST(PipelineSimulationTest, TheSlowestStageSetsThePaceAndTransfersAddUp) {

@@ -1,4 +1,4 @@
-#include "worker/engine/schedule.h"
+#include "common/plan/schedule.h"
 
 #include "common/base/check.h"
 
