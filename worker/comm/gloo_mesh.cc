@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "worker/comm/gloo_post_queue.h"
 #include "worker/comm/gloo_ticker.h"
@@ -252,12 +253,9 @@ absl::Status GlooMesh::failure() const {
 }
 
 absl::StatusOr<uint64_t> GlooMesh::NumberGroup(const std::string& name, const std::vector<int>& world_ranks) {
-  // FNV-1a (Fowler, Noll, Vo), folded to 24 bits. Two groups that share a pair of ranks would have to meet on one
-  // number to disturb each other, and then both ranks see it here.
-  uint64_t hash = 14695981039346656037u;
-  for (const char character : absl::StrCat(name, "/", absl::StrJoin(world_ranks, ","))) {
-    hash = (hash ^ static_cast<unsigned char>(character)) * 1099511628211u;
-  }
+  // The hash folded to 24 bits. Two groups that share a pair of ranks would have to meet on one number to disturb each
+  // other, and then both ranks see it here.
+  const uint64_t hash = HashText(absl::StrCat(name, "/", absl::StrJoin(world_ranks, ",")));
   const uint64_t number = (hash ^ hash >> 24 ^ hash >> 48) & 0xffffff;
   absl::MutexLock lock(&mutex_);
   const auto [entry, inserted] = groups_.emplace(number, name);

@@ -1,26 +1,20 @@
 #include "worker/data/permutation.h"
 
 #include "common/base/check.h"
+#include "common/base/hash.h"
 
 namespace muster {
-
-uint64_t MixBits(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
 
 Permutation::Permutation(int64_t size, uint64_t seed, uint64_t stream, uint64_t epoch)
     : size_(static_cast<uint64_t>(size)), half_bits_(1) {
   MUSTER_CHECK(size >= 1, size);
   while (2 * half_bits_ < 63 && (uint64_t{1} << (2 * half_bits_)) < size_) ++half_bits_;
-  // The golden-ratio increment of SplitMix64 keeps neighbouring seeds, streams and epochs apart.
-  constexpr uint64_t kIncrement = 0x9e3779b97f4a7c15u;
-  uint64_t state = MixBits(seed + kIncrement);
-  state = MixBits(state ^ (stream + 2 * kIncrement));
-  state = MixBits(state ^ (epoch + 3 * kIncrement));
+  // The increment keeps neighbouring seeds, streams and epochs apart.
+  uint64_t state = MixBits(seed + kSplitMixIncrement);
+  state = MixBits(state ^ (stream + 2 * kSplitMixIncrement));
+  state = MixBits(state ^ (epoch + 3 * kSplitMixIncrement));
   for (uint64_t& key : keys_) {
-    state += kIncrement;
+    state += kSplitMixIncrement;
     key = MixBits(state);
   }
 }

@@ -25,8 +25,4 @@ class Permutation {
   uint64_t keys_[kRounds];
 };
 
-// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): mixes 64 bits so that every input bit moves every output
-// bit.
-uint64_t MixBits(uint64_t value);
-
 }  // namespace muster
