@@ -94,7 +94,12 @@ absl::StatusOr<std::shared_ptr<GlooMesh>> GlooMesh::Connect(const GlooOptions& o
   return mesh;
 }
 
-GlooMesh::~GlooMesh() = default;
+GlooMesh::~GlooMesh() {
+  // First what calls us on the device thread: each returns when none of its calls runs any more, and those calls use
+  // the members that end before these.
+  queue_.reset();
+  ticker_.reset();
+}
 
 absl::StatusOr<std::string> GlooMesh::Listen(const GlooOptions& options) {
   try {
