@@ -20,6 +20,8 @@ struct Transfer {
   int peer = 0;  // rank within the group, never our own
   void* data = nullptr;
   int64_t bytes = 0;
+
+  bool sends() const { return direction == Direction::kSend; }
 };
 
 // Names one Exchange of one communicator, from 0 in the order of the calls.
@@ -58,8 +60,7 @@ class Communicator {
                                                               const std::string& name) = 0;
 };
 
-// ---- collectives on it: blocking, deterministic
-// ------------------------------------------------------------------------------
+// ---- collectives on it: blocking, deterministic ------------------------------------------------------------------
 
 // all: size() x mine.size() bytes, in rank order.
 absl::Status AllGather(Communicator& group, absl::Span<const std::byte> mine, absl::Span<std::byte> all);

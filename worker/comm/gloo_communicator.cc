@@ -16,8 +16,6 @@
 namespace muster {
 namespace {
 
-bool Sends(const Transfer& transfer) { return transfer.direction == Transfer::Direction::kSend; }
-
 // A slot is 64 bits: 24 name the group, 24 count the transfers of this direction between these two, and 16 stand for
 // the size. So sides that disagree about the size never meet and are late: Gloo would write what fits, or end the
 // process.
@@ -56,10 +54,10 @@ class GlooCommunicator : public Communicator {
     Operation operation{next_ticket_++, {}};
     // Receives first: a send moves no byte before its receive is posted.
     for (const Transfer& transfer : transfers) {
-      if (!Sends(transfer) && transfer.bytes > 0) operation.posted.push_back(Place(operation.ticket, transfer));
+      if (!transfer.sends() && transfer.bytes > 0) operation.posted.push_back(Place(operation.ticket, transfer));
     }
     for (const Transfer& transfer : transfers) {
-      if (Sends(transfer) && transfer.bytes > 0) operation.posted.push_back(Place(operation.ticket, transfer));
+      if (transfer.sends() && transfer.bytes > 0) operation.posted.push_back(Place(operation.ticket, transfer));
     }
     MUSTER_RETURN_IF_ERROR(mesh_->Post(operation.posted));
     open_.push_back(std::move(operation));
@@ -97,7 +95,7 @@ class GlooCommunicator : public Communicator {
 
   GlooMesh::Posting Place(Ticket ticket, const Transfer& transfer) {
     const size_t peer = static_cast<size_t>(transfer.peer);
-    const uint64_t sequence = (Sends(transfer) ? sent_ : received_)[peer]++;
+    const uint64_t sequence = (transfer.sends() ? sent_ : received_)[peer]++;
     return {{name_, ticket, transfer, world_ranks_[peer]}, Slot(number_, sequence, transfer.bytes), nullptr};
   }
 

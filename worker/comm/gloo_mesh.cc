@@ -170,7 +170,7 @@ absl::Status GlooMesh::Post(std::vector<Posting>& postings) {
 void GlooMesh::Start(const TransferSite& site, uint64_t slot, Buffer& buffer) {
   if (!close_mutex_.TryLock()) return;  // the mesh has failed
   try {
-    if (site.transfer.direction == Transfer::Direction::kSend) {
+    if (site.transfer.sends()) {
       buffer.send(site.world_peer, slot);
     } else {
       buffer.recv(site.world_peer, slot);
@@ -195,7 +195,7 @@ bool GlooMesh::WaitWhileConnected(const TransferSite& site, Buffer& buffer, absl
   // Gloo's own time-out would close the connections while the device thread may wait for one of them: ours is looked at
   // with each tick.
   constexpr std::chrono::hours kNoTimeout(24);
-  const bool sends = site.transfer.direction == Transfer::Direction::kSend;
+  const bool sends = site.transfer.sends();
   const auto wait_for_tick = [&buffer, sends, kNoTimeout] {
     return sends ? buffer.waitSend(nullptr, kNoTimeout) : buffer.waitRecv(nullptr, kNoTimeout);
   };

@@ -44,7 +44,13 @@ class LocalChannel {
         mailboxes_(this->world_ranks.size() * this->world_ranks.size()) {}
 
   int size() const { return static_cast<int>(world_ranks.size()); }
-  Mailbox& mailbox(int from, int to) { return mailboxes_[static_cast<size_t>(from * size() + to)]; }
+
+  // The mailbox of a transfer of that rank.
+  Mailbox& MailboxOf(const Transfer& transfer, int rank) {
+    const int from = transfer.sends() ? rank : transfer.peer;
+    const int to = transfer.sends() ? transfer.peer : rank;
+    return mailboxes_[static_cast<size_t>(from * size() + to)];
+  }
 
   // Wakes whoever waits in any mailbox, after whatever copy is being made.
   void Wake() {
@@ -156,7 +162,7 @@ void Post(LocalWorld& world, Mailbox& mailbox, Posted& posted) {
     posted.peer_bytes = peer.transfer.bytes;
     peer.peer_bytes = posted.transfer.bytes;
   } else if (posted.transfer.bytes > 0) {
-    const bool sends = posted.transfer.direction == Transfer::Direction::kSend;
+    const bool sends = posted.transfer.sends();
     std::memcpy(sends ? peer.transfer.data : posted.transfer.data, sends ? posted.transfer.data : peer.transfer.data,
                 static_cast<size_t>(posted.transfer.bytes));
   }
@@ -186,9 +192,7 @@ LocalCommunicator::~LocalCommunicator() {
   // Transfers that nobody waited for leave their mailboxes, whose peers then wait in vain.
   for (const auto& operation : open_) {
     for (const Posted& posted : operation->posted) {
-      const bool sends = posted.transfer.direction == Transfer::Direction::kSend;
-      Mailbox& mailbox =
-          sends ? channel_->mailbox(rank_, posted.transfer.peer) : channel_->mailbox(posted.transfer.peer, rank_);
+      Mailbox& mailbox = channel_->MailboxOf(posted.transfer, rank_);
       absl::MutexLock lock(&mailbox.mutex);
       const auto place = std::find(mailbox.waiting.begin(), mailbox.waiting.end(), &posted);
       if (place != mailbox.waiting.end()) mailbox.waiting.erase(place);
@@ -207,11 +211,7 @@ absl::StatusOr<Ticket> LocalCommunicator::Exchange(absl::Span<const Transfer> tr
   auto operation = std::make_unique<Operation>();
   operation->ticket = next_ticket_++;
   for (const Transfer& transfer : transfers) operation->posted.push_back({transfer});
-  for (Posted& posted : operation->posted) {
-    const bool sends = posted.transfer.direction == Transfer::Direction::kSend;
-    const int peer = posted.transfer.peer;
-    Post(*world_, sends ? channel_->mailbox(rank_, peer) : channel_->mailbox(peer, rank_), posted);
-  }
+  for (Posted& posted : operation->posted) Post(*world_, channel_->MailboxOf(posted.transfer, rank_), posted);
   open_.push_back(std::move(operation));
   return open_.back()->ticket;
 }
@@ -223,10 +223,9 @@ absl::Status LocalCommunicator::Wait(Ticket ticket) {
 
   const absl::Time deadline = absl::Now() + world_->deadline;
   for (const Posted& posted : (*place)->posted) {
-    const bool sends = posted.transfer.direction == Transfer::Direction::kSend;
-    const int peer = posted.transfer.peer;
-    const TransferSite site{name(), ticket, posted.transfer, channel_->world_ranks[static_cast<size_t>(peer)]};
-    Mailbox& mailbox = sends ? channel_->mailbox(rank_, peer) : channel_->mailbox(peer, rank_);
+    const int world_peer = channel_->world_ranks[static_cast<size_t>(posted.transfer.peer)];
+    const TransferSite site{name(), ticket, posted.transfer, world_peer};
+    Mailbox& mailbox = channel_->MailboxOf(posted.transfer, rank_);
     const absl::Status status = WaitFor(*world_, mailbox, posted, site, deadline);
     if (!status.ok()) return world_->Fail(status);
   }

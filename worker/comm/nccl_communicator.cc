@@ -17,8 +17,6 @@ namespace {
 
 constexpr absl::Duration kPollInterval = absl::Microseconds(20);
 
-bool Sends(const Transfer& transfer) { return transfer.direction == Transfer::Direction::kSend; }
-
 bool OnHost(const void* data) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) return true;
@@ -141,7 +139,7 @@ class NcclCommunicator : public Communicator {
     void* place = static_cast<char*>(staging_) + staged_bytes_;
     staged_bytes_ += (transfer.bytes + 15) / 16 * 16;
     const size_t bytes = static_cast<size_t>(transfer.bytes);
-    if (Sends(transfer)) {
+    if (transfer.sends()) {
       MUSTER_RETURN_IF_ERROR(FromCuda(cudaMemcpyAsync(place, transfer.data, bytes, cudaMemcpyHostToDevice, stream_),
                                       "copy from the host"));
     } else {
@@ -157,7 +155,7 @@ class NcclCommunicator : public Communicator {
     for (size_t i = 0; i < transfers.size(); ++i) {
       const size_t bytes = static_cast<size_t>(transfers[i].bytes);
       if (bytes == 0) continue;
-      if (Sends(transfers[i])) {
+      if (transfers[i].sends()) {
         ncclSend(places[i], bytes, ncclInt8, transfers[i].peer, comm_, stream_);
       } else {
         ncclRecv(places[i], bytes, ncclInt8, transfers[i].peer, comm_, stream_);

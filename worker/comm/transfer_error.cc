@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 std::string Describe(const TransferSite& site) {
-  const bool sends = site.transfer.direction == Transfer::Direction::kSend;
+  const bool sends = site.transfer.sends();
   return absl::StrCat("group ", site.group, ", operation #", site.ticket, ": ", sends ? "send of " : "receive of ",
                       site.transfer.bytes, " bytes ", sends ? "to" : "from", " rank ", site.transfer.peer,
                       " (world rank ", site.world_peer, ")");
