@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -39,20 +40,43 @@ absl::StatusOr<int64_t> RegularFileSize(int fd, const std::string& path) {
   return static_cast<int64_t>(info.st_size);
 }
 
+// Calls visit(name) for each entry but "." and "..", up to the first error, and closes `directory`; null is what
+// opening it gave, with errno.
+absl::Status ForEachEntry(DIR* directory, const std::string& path,
+                          absl::FunctionRef<absl::Status(const char* name)> visit) {
+  if (directory == nullptr) return ErrnoStatus(errno, "listing", path);
+  absl::Status status;
+  while (status.ok()) {
+    errno = 0;
+    const dirent* entry = readdir(directory);
+    if (entry == nullptr) {
+      if (errno != 0) status = ErrnoStatus(errno, "listing", path);
+      break;
+    }
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) status = visit(entry->d_name);
+  }
+  closedir(directory);
+  return status;
+}
+
+absl::Status CheckBelow(const std::string& path, const std::string& root) {
+  const std::string prefix = absl::StrCat(absl::StripSuffix(root, "/"), "/");
+  bool climbs = false;
+  for (absl::string_view part : absl::StrSplit(path, '/')) climbs = climbs || part == "..";
+  if (!root.empty() && !climbs && absl::StartsWith(path, prefix) && path.size() > prefix.size()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("refusing to remove ", path, ": it is not below ", root));
+}
+
 absl::Status RemoveBelow(int parent, const char* name, const std::string& path) {
   if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) return absl::OkStatus();
   if (errno != EISDIR && errno != EPERM) return ErrnoStatus(errno, "removing", path);
-  FileDescriptor directory(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!directory.valid()) return ErrnoStatus(errno, "opening", path);
-  DIR* entries = fdopendir(dup(directory.get()));
-  if (entries == nullptr) return ErrnoStatus(errno, "listing", path);
-  absl::Status status;
-  while (const dirent* entry = readdir(entries)) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    status = RemoveBelow(directory.get(), entry->d_name, absl::StrCat(path, "/", entry->d_name));
-    if (!status.ok()) break;
-  }
-  closedir(entries);
+  const int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0) return ErrnoStatus(errno, "opening", path);
+  absl::Status status = ForEachEntry(fdopendir(directory), path, [&](const char* entry) {
+    return RemoveBelow(directory, entry, absl::StrCat(path, "/", entry));
+  });
   if (status.ok() && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
     status = ErrnoStatus(errno, "removing", path);
   }
@@ -121,13 +145,11 @@ absl::Status MakeDirectories(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
-  DIR* entries = opendir(path.c_str());
-  if (entries == nullptr) return ErrnoStatus(errno, "listing", path);
   std::vector<std::string> names;
-  while (const dirent* entry = readdir(entries)) {
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) names.emplace_back(entry->d_name);
-  }
-  closedir(entries);
+  MUSTER_RETURN_IF_ERROR(ForEachEntry(opendir(path.c_str()), path, [&](const char* name) {
+    names.emplace_back(name);
+    return absl::OkStatus();
+  }));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -149,13 +171,18 @@ absl::Status SyncDirectory(const std::string& path) {
 }
 
 absl::Status RemoveTree(const std::string& path, const std::string& root) {
-  const std::string prefix = absl::StrCat(absl::StripSuffix(root, "/"), "/");
-  bool climbs = false;
-  for (absl::string_view part : absl::StrSplit(path, '/')) climbs = climbs || part == "..";
-  if (root.empty() || climbs || !absl::StartsWith(path, prefix) || path.size() == prefix.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("refusing to remove ", path, ": it is not below ", root));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckBelow(path, root));
   return RemoveBelow(AT_FDCWD, path.c_str(), path);
+}
+
+absl::Status RemoveTreeAtOnce(const std::string& path, const std::string& root) {
+  MUSTER_RETURN_IF_ERROR(CheckBelow(path, root));
+  const std::string deleting = absl::StrCat(absl::StripSuffix(path, "/"), kDeletingSuffix);
+  MUSTER_RETURN_IF_ERROR(RemoveTree(deleting, root));
+  const absl::Status renamed = RenameDurably(path, deleting);
+  if (absl::IsNotFound(renamed)) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(renamed);
+  return RemoveTree(deleting, root);
 }
 
 std::string DirectoryOf(const std::string& path) {

@@ -51,6 +51,11 @@ absl::Status SyncDirectory(const std::string& path);
 // data.
 absl::Status RemoveTree(const std::string& path, const std::string& root);
 
+// The same for what others may look for: `path` is first renamed to PATH.deleting, so that nobody finds half of it, and
+// then that is removed, with what an earlier removal left there when it was cut short.
+inline constexpr char kDeletingSuffix[] = ".deleting";
+absl::Status RemoveTreeAtOnce(const std::string& path, const std::string& root);
+
 // Parent of a path: "a/b" -> "a", "b" -> ".", "/b" -> "/".
 std::string DirectoryOf(const std::string& path);
 

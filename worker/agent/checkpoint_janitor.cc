@@ -43,7 +43,7 @@ void CheckpointJanitor::Run() {
       if (stopping_) return;
       path = queue_.front();
     }
-    const absl::Status status = RemoveTree(absl::StrCat(root_, "/", path), root_);
+    const absl::Status status = RemoveTreeAtOnce(absl::StrCat(root_, "/", path), root_);
     if (!status.ok()) {
       spdlog::warn("checkpoint {} was not deleted: {}", path, std::string(status.message()));
     }

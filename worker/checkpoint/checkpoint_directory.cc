@@ -13,7 +13,6 @@ namespace muster {
 namespace {
 
 constexpr char kUnfinishedSuffix[] = ".tmp";
-constexpr char kCondemnedSuffix[] = ".deleting";
 
 std::string StepName(int64_t step) { return absl::StrCat("step-", step); }
 
@@ -62,14 +61,6 @@ absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& roo
   return found;
 }
 
-absl::Status DeleteCheckpoint(const std::string& root, const CheckpointId& id) {
-  const std::string directory = CheckpointDirectory(root, id);
-  const std::string condemned = directory + kCondemnedSuffix;
-  MUSTER_RETURN_IF_ERROR(RemoveTree(condemned, root));  // from a deletion that was cut short
-  MUSTER_RETURN_IF_ERROR(RenameDurably(directory, condemned));
-  return RemoveTree(condemned, root);
-}
-
 absl::Status RemoveLeftovers(const std::string& root, int64_t attempt) {
   if (!PathExists(root)) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> attempts, ListDirectory(root));
@@ -79,21 +70,12 @@ absl::Status RemoveLeftovers(const std::string& root, int64_t attempt) {
     MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(AttemptDirectory(root, earlier)));
     for (absl::string_view name : names) {
       absl::string_view step = name;
-      if (!absl::ConsumeSuffix(&step, kUnfinishedSuffix) && !absl::ConsumeSuffix(&step, kCondemnedSuffix)) continue;
+      if (!absl::ConsumeSuffix(&step, kUnfinishedSuffix) && !absl::ConsumeSuffix(&step, kDeletingSuffix)) continue;
       if (NumberAfter(step, "step-") < 0) continue;  // not ours
       MUSTER_RETURN_IF_ERROR(RemoveTree(absl::StrCat(AttemptDirectory(root, earlier), "/", name), root));
     }
   }
   return absl::OkStatus();
-}
-
-std::vector<CheckpointId> CheckpointsToDelete(std::vector<CheckpointId> complete, int64_t keep,
-                                              const CheckpointId& last_good) {
-  std::sort(complete.begin(), complete.end());
-  const size_t kept = std::min(complete.size(), static_cast<size_t>(std::max<int64_t>(1, keep)));
-  complete.resize(complete.size() - kept);
-  complete.erase(std::remove(complete.begin(), complete.end(), last_good), complete.end());
-  return complete;
 }
 
 absl::Status WriteProbe(const std::string& root, int64_t attempt, const std::string& nonce) {

@@ -111,6 +111,17 @@ TEST(RemoveTree, RemovesBelowTheRootAndDoesNotFollowLinks) {
   EXPECT_TRUE(RemoveTree(root.File("tree"), root.path()).ok()) << "nothing there is no error";
 }
 
+TEST(RemoveTreeAtOnce, RemovesOneAndWhatAnEarlierRemovalLeftOfIt) {
+  TemporaryDirectory root;
+  for (const char* name : {"step-20", "step-20.deleting", "step-200"}) {
+    ASSERT_TRUE(MakeDirectories(root.File(name)).ok());
+    root.Put(std::string(name) + "/file", "x");
+  }
+  ASSERT_TRUE(RemoveTreeAtOnce(root.File("step-20"), root.path()).ok());
+  EXPECT_THAT(ListDirectory(root.path()).value(), ElementsAre("step-200"));
+  EXPECT_TRUE(RemoveTreeAtOnce(root.File("step-20"), root.path()).ok()) << "nothing there is no error";
+}
+
 TEST(RemoveTree, RefusesWhatIsNotBelowTheRoot) {
   TemporaryDirectory root;
   root.Put("keep", "x");
@@ -118,6 +129,7 @@ TEST(RemoveTree, RefusesWhatIsNotBelowTheRoot) {
   for (const std::string& path : {root.path(), root.path() + "/", root.File("sub/../keep"), std::string("/"),
                                   std::string(), root.path() + "-other"}) {
     EXPECT_EQ(RemoveTree(path, root.path()).code(), absl::StatusCode::kInvalidArgument) << path;
+    EXPECT_EQ(RemoveTreeAtOnce(path, root.path()).code(), absl::StatusCode::kInvalidArgument) << path;
   }
   EXPECT_EQ(RemoveTree(root.File("keep"), "").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(root.Get("keep"), "x");

@@ -48,15 +48,6 @@ TEST_F(CheckpointDirectoryTest, FindsNothingWhereThereIsNothing) {
   EXPECT_THAT(FindCheckpoints(root_.File("none")).value(), IsEmpty());
 }
 
-TEST_F(CheckpointDirectoryTest, DeletesOneAndOnlyOne) {
-  Make("attempt-2/step-20");
-  Make("attempt-2/step-200");
-  Make("attempt-2/step-20.deleting");  // an earlier deletion was cut short
-  ASSERT_TRUE(DeleteCheckpoint(root_.path(), {2, 20}).ok());
-  EXPECT_THAT(ListDirectory(root_.File("attempt-2")).value(), ElementsAre("step-200"));
-  EXPECT_EQ(DeleteCheckpoint(root_.path(), {2, 20}).code(), absl::StatusCode::kNotFound);
-}
-
 TEST_F(CheckpointDirectoryTest, RemovesTheLeftoversOfEarlierAttemptsOnly) {
   Make("attempt-1/step-10");
   Make("attempt-1/step-20.tmp");
@@ -79,27 +70,6 @@ TEST_F(CheckpointDirectoryTest, ProbeTellsASharedDirectoryFromAnother) {
   EXPECT_EQ(CheckProbe(root_.path(), 4, "older").code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(RemoveProbe(root_.path(), 4).ok());
   EXPECT_THAT(ListDirectory(root_.File("attempt-4")).value(), IsEmpty());
-}
-
-TEST(CheckpointsToDelete, KeepsTheNewest) {
-  const std::vector<CheckpointId> all = {{1, 10}, {1, 20}, {2, 15}, {2, 25}};
-  EXPECT_THAT(CheckpointsToDelete(all, 2, {2, 25}), ElementsAre(CheckpointId{1, 10}, CheckpointId{1, 20}));
-  EXPECT_THAT(CheckpointsToDelete(all, 4, {2, 25}), IsEmpty());
-  EXPECT_THAT(CheckpointsToDelete(all, 9, {2, 25}), IsEmpty());
-}
-
-TEST(CheckpointsToDelete, NeverGivesUpTheLastGoodOneNorAllOfThem) {
-  const std::vector<CheckpointId> all = {{1, 10}, {1, 20}, {1, 30}};
-  EXPECT_THAT(CheckpointsToDelete(all, 1, {1, 10}), ElementsAre(CheckpointId{1, 20}));
-  for (int64_t keep : {0, -5}) {
-    EXPECT_THAT(CheckpointsToDelete(all, keep, {1, 30}), ElementsAre(CheckpointId{1, 10}, CheckpointId{1, 20}));
-  }
-  EXPECT_THAT(CheckpointsToDelete({}, 1, {1, 30}), IsEmpty());
-}
-
-TEST(CheckpointsToDelete, DoesNotDependOnTheOrderGiven) {
-  EXPECT_THAT(CheckpointsToDelete({{2, 5}, {1, 10}, {1, 20}}, 1, {2, 5}),
-              ElementsAre(CheckpointId{1, 10}, CheckpointId{1, 20}));
 }
 
 }  // namespace
