@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
+#include "common/base/file_descriptor.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
@@ -21,23 +23,17 @@ constexpr int64_t kBytes = sizeof(std::atomic<int64_t>);
 }  // namespace
 
 absl::StatusOr<LeaseMapping> LeaseMapping::Map(const std::string& path, bool create) {
-  const int fd = open(path.c_str(), (create ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0600);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("opening the lease file ", path));
+  FileDescriptor file(open(path.c_str(), (create ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0600));
+  if (!file.valid()) return ErrnoStatus(errno, "opening", path);
+  if (create && ftruncate(file.get(), kBytes) != 0) return ErrnoStatus(errno, "sizing", path);
   struct stat info {};
-  if (create && ftruncate(fd, kBytes) != 0) {
-    const int error = errno;
-    close(fd);
-    return absl::ErrnoToStatus(error, absl::StrCat("sizing the lease file ", path));
-  }
-  if (fstat(fd, &info) != 0 || info.st_size != kBytes) {
-    close(fd);
+  if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, "examining", path);
+  if (info.st_size != kBytes) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is no lease file: it is not ", kBytes, " bytes long"));
   }
-  void* memory =
-      mmap(nullptr, static_cast<size_t>(kBytes), create ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
-  const int error = errno;
-  close(fd);
-  if (memory == MAP_FAILED) return absl::ErrnoToStatus(error, absl::StrCat("mapping the lease file ", path));
+  const int protection = create ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* memory = mmap(nullptr, static_cast<size_t>(kBytes), protection, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) return ErrnoStatus(errno, "mapping", path);
   return LeaseMapping(static_cast<std::atomic<int64_t>*>(memory));
 }
 

@@ -37,6 +37,7 @@ class LeaseMapping {
   std::atomic<int64_t>* deadline_;
 };
 
+// The agent's side: one writer. Used by one thread at a time.
 class LeaseStamp {
  public:
   // Starts with a lease that has passed.
@@ -51,6 +52,7 @@ class LeaseStamp {
   LeaseMapping mapping_;
 };
 
+// A rank's side. Any thread may call.
 class LeaseReader {
  public:
   static absl::StatusOr<LeaseReader> Open(const std::string& path);

@@ -49,8 +49,4 @@ void MappedFile::AdviseSequential() const {
   if (data_ != nullptr) madvise(const_cast<std::byte*>(data_), static_cast<size_t>(size_), MADV_SEQUENTIAL);
 }
 
-void MappedFile::AdviseNormal() const {
-  if (data_ != nullptr) madvise(const_cast<std::byte*>(data_), static_cast<size_t>(size_), MADV_NORMAL);
-}
-
 }  // namespace muster

@@ -27,10 +27,8 @@ class MappedFile {
   absl::Span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
   int64_t size() const { return size_; }  // bytes, as of Open
 
-  // Tells the kernel that the file will be read once from front to back (as a checksum does), or in no special order
-  // again.
+  // Tells the kernel that the file will be read once from front to back, as a checksum does.
   void AdviseSequential() const;
-  void AdviseNormal() const;
 
  private:
   MappedFile(std::string path, const std::byte* data, int64_t size)
