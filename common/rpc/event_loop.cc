@@ -10,16 +10,7 @@ void EventLoop::Run() {
   mutex_.Lock();
   thread_ = std::this_thread::get_id();
   while (true) {
-    CollectDueTimers();
-    if (!tasks_.empty()) {
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      mutex_.Unlock();
-      task();
-      task = nullptr;  // what it captured may post from its destructor
-      mutex_.Lock();
-      continue;
-    }
+    RunReadyTasks();
     if (stopping_) break;
     const auto woken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return stopping_ || timers_changed_ || !tasks_.empty();
@@ -66,18 +57,20 @@ void EventLoop::RunReady() {
   mutex_.Lock();
   const std::thread::id before = thread_;
   thread_ = std::this_thread::get_id();
-  while (true) {
-    CollectDueTimers();
-    if (tasks_.empty()) break;
+  RunReadyTasks();
+  thread_ = before;
+  mutex_.Unlock();
+}
+
+void EventLoop::RunReadyTasks() {
+  for (CollectDueTimers(); !tasks_.empty(); CollectDueTimers()) {
     Task task = std::move(tasks_.front());
     tasks_.pop_front();
     mutex_.Unlock();
     task();
-    task = nullptr;
+    task = nullptr;  // what it captured may post from its destructor
     mutex_.Lock();
   }
-  thread_ = before;
-  mutex_.Unlock();
 }
 
 void EventLoop::AssertHeld() const {

@@ -52,6 +52,8 @@ class ABSL_LOCKABLE EventLoop {
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK();
 
  private:
+  // Runs posted tasks and due timers, with the mutex released, until there are none.
+  void RunReadyTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves timers that are due behind the posted tasks.
   void CollectDueTimers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration UntilNextTimer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
