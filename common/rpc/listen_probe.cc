@@ -2,12 +2,13 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file_descriptor.h"
 
 namespace muster {
 namespace {
@@ -38,15 +39,15 @@ absl::Status ProbeListen(const std::string& host, int port) {
   if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cannot resolve host \"", host, "\": ", gai_strerror(error)));
   }
-  absl::Status status = absl::OkStatus();
-  const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(found, freeaddrinfo);
+  const FileDescriptor file(socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0));
+  if (!file.valid()) return Explain(errno, host, port);
   const int reuse = 1;  // as the servers do: a port in TIME_WAIT is free
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
-  if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0)
-    status = Explain(errno, host, port);
-  if (fd >= 0) close(fd);
-  freeaddrinfo(found);
-  return status;
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
+  if (bind(file.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(file.get(), 1) != 0) {
+    return Explain(errno, host, port);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster
