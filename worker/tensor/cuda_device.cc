@@ -40,7 +40,9 @@ CudaDevice::CudaDevice(int ordinal, cudaStream_t stream, std::unique_ptr<Device>
 CudaDevice::~CudaDevice() { cudaStreamDestroy(stream_); }
 
 void CudaDevice::Keep(cudaError_t error, const char* call) {
-  if (error != cudaSuccess && failure_.ok()) failure_ = CudaStatus(error, call);
+  if (error == cudaSuccess) return;
+  absl::MutexLock lock(&mutex_);
+  if (failure_.ok()) failure_ = CudaStatus(error, call);
 }
 
 absl::StatusOr<void*> CudaDevice::Allocate(MemorySpace space, int64_t bytes) {
@@ -77,6 +79,7 @@ void CudaDevice::CopyToHost(void* host, const void* device, int64_t bytes) {
 absl::Status CudaDevice::Synchronize() {
   Keep(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   Keep(cudaGetLastError(), "an earlier kernel");
+  absl::MutexLock lock(&mutex_);
   return std::exchange(failure_, absl::OkStatus());
 }
 

@@ -5,8 +5,10 @@
 
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "worker/tensor/device.h"
 
 namespace muster {
@@ -43,7 +45,9 @@ class CudaDevice final : public Device {
   const int ordinal_;
   const cudaStream_t stream_;
   const std::unique_ptr<Device> host_;  // for kHost
-  absl::Status failure_;                // the first error kept
+
+  absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // the first error kept
 };
 
 }  // namespace muster
