@@ -2,8 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
-#include <chrono>
 #include <random>
 
 #include "absl/strings/match.h"
@@ -27,7 +25,7 @@ Session::Session(const GlobalOptions& options)
       cluster_(v1::ClusterService::NewStub(channel_)) {}
 
 void Session::SetDeadline(grpc::ClientContext& context, double seconds) {
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::microseconds(int64_t(seconds * 1e6)));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(seconds)));
 }
 
 absl::Status Session::Explain(const grpc::Status& grpc_status) const {
