@@ -22,8 +22,7 @@ constexpr std::array<std::pair<StateKind, absl::string_view>, 3> kKinds = {
 
 std::string Dump(const ordered_json& json) { return json.dump(1, ' ', false, ordered_json::error_handler_t::replace); }
 
-// ---- to JSON
-// ----------------------------------------------------------------------------------------------------------------
+// ---- to JSON -----------------------------------------------------------------------------------------------------
 
 ordered_json ToJson(const CheckpointId& id) { return {{"attempt", id.attempt}, {"step", id.step}}; }
 
@@ -47,8 +46,7 @@ ordered_json ToJson(const std::vector<CheckpointTensor>& tensors) {
   return list;
 }
 
-// ---- from JSON
-// --------------------------------------------------------------------------------------------------------------
+// ---- from JSON ---------------------------------------------------------------------------------------------------
 
 absl::StatusOr<int64_t> IntegerAt(const JsonField& object, absl::string_view key) {
   MUSTER_ASSIGN_OR_RETURN(const JsonField field, object.Member(key));

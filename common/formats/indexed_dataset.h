@@ -16,8 +16,7 @@
 
 namespace muster {
 
-// ---- the format's constants
-// -------------------------------------------------------------------------------------------------
+// ---- the format's constants --------------------------------------------------------------------------------------
 
 inline constexpr char kIndexMagic[] = "MMIDIDX\0";  // 9 bytes with the terminating zero
 inline constexpr int64_t kIndexMagicBytes = 9;
@@ -46,8 +45,7 @@ TokenType SmallestTokenType(int64_t vocab);
 std::string IndexPath(absl::string_view prefix);   // PREFIX.idx
 std::string TokensPath(absl::string_view prefix);  // PREFIX.bin
 
-// ---- reader
-// -----------------------------------------------------------------------------------------------------------------
+// ---- reader ------------------------------------------------------------------------------------------------------
 
 // Immutable after Open; any thread may read, several at once.
 class IndexedDataset {
@@ -92,8 +90,7 @@ class IndexedDataset {
   int64_t documents_ = 0;
 };
 
-// ---- writer
-// -----------------------------------------------------------------------------------------------------------------
+// ---- writer ------------------------------------------------------------------------------------------------------
 
 // Streams tokens to temporary names beside PREFIX; Finish() renames .bin, then .idx: a reader finds the index last.
 // Without Finish() nothing is left. A pair already at PREFIX is replaced. Used by one thread.

@@ -1,8 +1,10 @@
 // The safetensors container (Hugging Face's format, as its documentation describes it): 8 bytes little-endian header
-// length, a JSON header
-// {"NAME": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, "__metadata__": {string: string}}, then the
-// data. Written and read strictly: tensors fill the data without holes or overlap, sizes agree with shapes, names are
-// not repeated.
+// length, a JSON header, then the data. The header:
+//
+//   {"NAME": {"dtype": "F32", "shape": [..], "data_offsets": [begin, end]}, "__metadata__": {string: string}}
+//
+// Written and read strictly: tensors fill the data without holes or overlap, sizes agree with shapes, names are not
+// repeated.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +54,8 @@ absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span
 struct StoredTensor {
   StoredType type = StoredType::kF32;
   std::vector<int64_t> dims;
-  absl::Span<const std::byte>
-      data;  // into the map; aligned to the element's size only if the writer cared: copy, do not cast
+  // Into the map; aligned to the element's size only if the writer cared: copy, do not cast.
+  absl::Span<const std::byte> data;
 };
 
 // An open file, memory-mapped. Immutable after Open; any thread may read. Movable: spans stay valid.

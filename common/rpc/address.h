@@ -1,4 +1,5 @@
-// Addresses as people write them, HOST:PORT, and the channels and server ports made from them.
+// Addresses as people write them, HOST:PORT, and the channels and server ports made from them. Free functions; any
+// thread.
 #pragma once
 
 #include <cstdint>

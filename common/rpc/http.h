@@ -1,5 +1,6 @@
 // One port for /metrics and /healthz, through civetweb (prometheus-cpp's own exposer serves only /metrics and does not
-// say why it cannot listen).
+// say why it cannot listen). Owned by a daemon's main, made and destroyed by one thread; pages are answered on four
+// threads of its own.
 #pragma once
 
 #include <functional>

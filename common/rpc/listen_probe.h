@@ -1,4 +1,4 @@
-// Why a port cannot be listened on: servers of libraries do not say.
+// Why a port cannot be listened on: servers of libraries do not say. Free function; any thread.
 #pragma once
 
 #include <string>

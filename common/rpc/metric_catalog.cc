@@ -56,8 +56,7 @@ const std::vector<MetricInfo>& Catalog() {
        "muster-worker",
        {"job_id", "rank", "category", "kind"},
        "Sizes of the rank's tensors by category; kind is planned or used, and the two are equal. Tensors that are "
-       "never "
-       "live together share memory, so the sum may be more than the arena."},
+       "never live together share memory, so the sum may be more than the arena."},
       {"muster_rank_memory_limit_bytes",
        kGauge,
        "bytes",

@@ -22,15 +22,14 @@ enum class SampleOrder {
   // epoch).
   kShuffled,
   // Validation: the windows of each dataset in turn, the incomplete last one padded with ignored targets; samples from
-  // windows() on
-  // have no counted target at all, so that an evaluation keeps whole batches.
+  // windows() on have no counted target at all, so that an evaluation keeps whole batches.
   kSequential,
 };
 
 struct WeightedDataset {
   std::string prefix;  // of PREFIX.bin and PREFIX.idx
-  double weight =
-      1;  // share of the training samples, relative to the others; honoured to 1/4096. Unused by kSequential.
+  // Share of the training samples, relative to the others; honoured to 1/4096. Unused by kSequential.
+  double weight = 1;
 };
 
 struct GptSampleSourceOptions {

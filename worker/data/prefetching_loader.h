@@ -31,9 +31,9 @@ struct PrefetchingLoaderOptions {
   int64_t replicas = 1;      // data-parallel size
   int64_t replica = 0;       // ours, 0 .. replicas-1
 
-  int64_t first_step = 0;    // the first step that Next() returns
-  int64_t first_sample = 0;  // its first sample: the consumed samples of the checkpoint (first_step * global_batch
-                             // unless the batch changed)
+  int64_t first_step = 0;  // the first step that Next() returns
+  // Its first sample: the consumed samples of the checkpoint, first_step * global_batch unless the batch changed.
+  int64_t first_sample = 0;
   int64_t end_step = std::numeric_limits<int64_t>::max();  // the first step that is not loaded any more
 
   // Whole steps of memory, the one in use included. 2 hides the reading of a step behind the computing of one; more
@@ -50,10 +50,9 @@ struct StepBatch {
   int64_t counted_targets = 0;        // of this replica's share; sum over replicas before dividing a loss
   absl::Duration waited;              // what this call of Next() waited for the data
 
-  absl::Span<const int32_t> micro_batch_tokens(int64_t m) const {
-    return Part(tokens, m);
-  }  // (micro_batch, sequence_length)
-  absl::Span<const int32_t> micro_batch_targets(int64_t m) const { return Part(targets, m); }  // the same shape
+  // (micro_batch, sequence_length)
+  absl::Span<const int32_t> micro_batch_tokens(int64_t m) const { return Part(tokens, m); }
+  absl::Span<const int32_t> micro_batch_targets(int64_t m) const { return Part(targets, m); }
 
  private:
   absl::Span<const int32_t> Part(absl::Span<const int32_t> all, int64_t m) const {

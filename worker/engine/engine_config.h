@@ -56,9 +56,8 @@ struct CheckpointOptions {
 struct EngineConfig {
   ModelShape model;
   Layout layout;
-  int64_t rank = 0;  // tp + tensor * (dp + data * pp)
-  std::vector<UnitRange>
-      stages;  // layout.pipeline runs of units that cover the model in order; cuts may fall within a layer
+  int64_t rank = 0;               // tp + tensor * (dp + data * pp)
+  std::vector<UnitRange> stages;  // layout.pipeline runs of units, the whole model in order; cuts may fall in a layer
   TrainingOptions training;
   ValidationOptions validation;
   CheckpointOptions checkpoint;

@@ -11,9 +11,10 @@
 namespace muster {
 
 struct RankGroups {
-  std::unique_ptr<Communicator> data;  // replicas of this stage, in the order of replicas; null when there is one
-  std::unique_ptr<Communicator>
-      embedding;  // first and last stage of this replica; null unless a tied weight is on both
+  // Replicas of this stage, in the order of replicas; null when there is one.
+  std::unique_ptr<Communicator> data;
+  // First and last stage of this replica; null unless a tied weight is on both.
+  std::unique_ptr<Communicator> embedding;
 
   // Of two ranks each, the earlier stage first; null at the ends of the pipeline. Forward and backward have groups of
   // their own so that neither waits for the other.

@@ -119,8 +119,8 @@ double SumToHost(KernelContext& context, const Tensor& values);
 
 // ---- optimizer ----------------------------------------------------------------------------------------------------
 
-inline constexpr int64_t kSumBlock =
-    4096;  // elements summed in f32 lanes before the f64 total: fixed, so that norms do not move
+// Elements summed in f32 lanes before the f64 total: fixed, so that norms do not move.
+inline constexpr int64_t kSumBlock = 4096;
 // f64 sum of squares of a logical gradient f32 (n), in blocks of kSumBlock in order. NaN and infinity propagate.
 double SumOfSquaresToHost(KernelContext& context, const Tensor& gradient);
 

@@ -59,7 +59,8 @@ void LaunchByIndex(KernelContext& context, int index, bool columns_independent, 
     run_share(0);
     return;
   }
-#pragma omp parallel for num_threads(static_cast <int>(threads)) schedule(static, 1)
+  const int team = static_cast<int>(threads);
+#pragma omp parallel for num_threads(team) schedule(static, 1)
   for (int64_t part = 0; part < threads; ++part) run_share(part);
 }
 
