@@ -26,11 +26,11 @@ void Optimizer::Step(int64_t step, double learning_rate, double clip_factor) con
                               .second = parameter.second,
                               .parameter = parameter.value,
                               .gradient_scale = static_cast<float>(clip_factor),
-                              .learning_rate = static_cast<float>(learning_rate),
-                              .beta1 = static_cast<float>(options_.beta1),
-                              .beta2 = static_cast<float>(options_.beta2),
-                              .eps = static_cast<float>(options_.epsilon),
-                              .weight_decay = parameter.info.decay ? static_cast<float>(options_.weight_decay) : 0.0f,
+                              .learning_rate = learning_rate,
+                              .beta1 = options_.beta1,
+                              .beta2 = options_.beta2,
+                              .eps = options_.epsilon,
+                              .weight_decay = parameter.info.decay ? options_.weight_decay : 0,
                               .step = step});
   }
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "worker/kernels/context.h"
+
 namespace muster {
 namespace {
 
@@ -16,6 +20,23 @@ TEST(ClipFactor, LeavesAShortGradientAlone) {
 }
 
 TEST(ClipFactor, LeavesEveryGradientAloneWithoutALimit) { EXPECT_EQ(ClipFactor(1e6, 0), 1); }
+
+TEST(Optimizer, DoesNotRoundItsOptions) {
+  const std::unique_ptr<Device> device = OpenDevice(0).value();
+  std::vector<double> workspace(KernelWorkspaceBytes(1) / sizeof(double));
+  const Tensor workspace_bytes(workspace.data(), DType::kU8, {KernelWorkspaceBytes(1)});
+  const auto kernels = KernelContext::Create(*device, {.threads = 1}, workspace_bytes).value();
+  float gradient = 1, master = 0, first = 0, second = 0;
+  const auto tensor = [](float& value) { return Tensor(&value, DType::kF32, {1}); };
+  const std::vector<StageParameter> parameters = {{.value = tensor(master),
+                                                   .gradient = tensor(gradient),
+                                                   .master = tensor(master),
+                                                   .first = tensor(first),
+                                                   .second = tensor(second)}};
+  Optimizer(*kernels, parameters, {.beta1 = 0.9, .beta2 = 0.999}).Step(1, 1e-3, 1);
+  EXPECT_FLOAT_EQ(first, 0.1f);
+  EXPECT_FLOAT_EQ(second, 0.001f) << "1 - 0.999 of f32 is off by one part in 80,000";
+}
 
 }  // namespace
 }  // namespace muster
