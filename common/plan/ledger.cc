@@ -71,9 +71,7 @@ class Builder {
           WholeStep());
     }
     for (const ParameterInfo& parameter : parameters) {
-      const bool accumulates =
-          parameter.unit >= units_.first;  // the head of a later stage has an accumulator of its own
-      if (!accumulates) continue;
+      if (parameter.unit < units_.first) continue;  // the head of a later stage has an accumulator of its own
       Add(absl::StrCat("gradient/", parameter.name), MemoryCategory::kGradients, parameter.elements() * kFloatBytes, 1,
           WholeStep());
     }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/plan/ledger.h"
+#include "worker/kernels/kernels.h"
 
 namespace muster {
 namespace {
@@ -15,6 +16,8 @@ constexpr char kValidationEntry[] = "staging/validation";
 absl::Span<int32_t> HostValues(const Tensor& bytes, int64_t count) {
   return {bytes.as<int32_t>(), static_cast<size_t>(count)};
 }
+
+static_assert(kIgnoredSampleTarget == kernels::kIgnoredTarget, "samples go to the loss as they are");
 
 // Kernels take tensors that they could write; tokens and targets are only read.
 Tensor AsTensor(absl::Span<const int32_t> values) {
