@@ -49,7 +49,7 @@ class LocalChannel {
   Mailbox& MailboxOf(const Transfer& transfer, int rank) {
     const int from = transfer.sends() ? rank : transfer.peer;
     const int to = transfer.sends() ? transfer.peer : rank;
-    return mailboxes_[static_cast<size_t>(from * size() + to)];
+    return mailboxes_[static_cast<size_t>(from) * world_ranks.size() + static_cast<size_t>(to)];
   }
 
   // Wakes whoever waits in any mailbox, after whatever copy is being made.
