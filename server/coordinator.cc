@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/proto_time.h"
 #include "server/api/cluster_service.h"
 #include "server/api/job_service.h"
 #include "server/api/rendezvous_service.h"
@@ -18,7 +19,6 @@
 #include "server/job/placement.h"
 #include "server/job/spec_admission.h"
 #include "server/metrics.h"
-#include "common/rpc/proto_time.h"
 #include "server/store/sqlite_store.h"
 
 namespace muster {
