@@ -108,6 +108,24 @@ class RecoveryTest(unittest.TestCase):
         done = self.assert_same_as_calm(job)
         self.assertEqual(int(done["attempt"]), 2)
 
+    def test_worker_that_stands_still_for_seconds_loses_no_report(self):
+        job = self.cluster.submit(self.spec("frozen"))
+        self.cluster.wait_for_step(job, 25)
+        old = self.pids(job)
+        agent = self.cluster.workers["worker-0"].pid
+        os.kill(agent, signal.SIGSTOP)
+        last = self.cluster.checkpoints / "frozen" / "attempt-1" / f"step-{STEPS}"
+        cluster.wait_until(last.exists, "the ranks train to the end without their agent", 60)
+        # By then a rank that gives its last reports up has ended, unseen by the agent.
+        done_at = time.monotonic()
+        cluster.wait_until(lambda: time.monotonic() > done_at + 3, "three seconds", 10)
+        os.kill(agent, signal.SIGCONT)
+        done = self.assert_same_as_calm(job)
+        self.assertEqual(int(done["progress"]["step"]), STEPS)
+        self.assertEqual(int(done["last_checkpoint"]["step"]), STEPS)
+        self.assertEqual(int(done["attempt"]), 1)
+        self.assertEqual([pid for pid in old if cluster.is_alive(pid)], [])
+
     def events(self, job):
         return self.cluster.succeed("describe", "job", job, "--events").stdout.splitlines()
 

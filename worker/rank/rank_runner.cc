@@ -26,7 +26,11 @@ namespace {
 
 constexpr absl::Duration kDefaultJoinDeadline = absl::Seconds(60);
 constexpr absl::Duration kDefaultOperationDeadline = absl::Seconds(60);
-constexpr absl::Duration kFlush = absl::Seconds(2);  // an agent that takes longer is stopped, and so are we soon
+// For the agent to take the last reports. A failed rank ends soon, so that the next attempt begins. The reports of one
+// that did its work are all that anybody will know of its end: it waits for an agent that stands still; should that die
+// instead, the kernel ends the rank.
+constexpr absl::Duration kFlushOfFailed = absl::Seconds(2);
+constexpr absl::Duration kFlushOfDone = absl::Minutes(5);
 constexpr char kWorld[] = "world";
 constexpr char kReady[] = "world/ready";
 
@@ -201,7 +205,7 @@ void RankRunner::ReportFinished(const absl::Status& status, int exit_code) {
   report.mutable_finished()->set_kind(ExitKindOf(exit_code));
   report.mutable_finished()->set_message(std::string(status.message()));
   parts_->reporter->Send(std::move(report));
-  parts_->reporter->Flush(kFlush);
+  parts_->reporter->Flush(status.ok() ? kFlushOfDone : kFlushOfFailed);
 }
 
 void RankRunner::EndPhase(const std::string& name) {
