@@ -15,6 +15,8 @@ inline v1::ExitKind ExitKindOf(int exit_code) {
       return v1::EXIT_STOPPED;
     case kExitUserError:
       return v1::EXIT_USER_ERROR;
+    case kExitBadCheckpoint:
+      return v1::EXIT_BAD_CHECKPOINT;
     case kExitInfrastructure:
       return v1::EXIT_INFRASTRUCTURE;
     case kExitOutOfMemory:

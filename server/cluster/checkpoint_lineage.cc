@@ -26,6 +26,12 @@ v1::Checkpoint ResumePoint(const Checkpoints& checkpoints, int64_t at_most_step)
   return newest;
 }
 
+void ForgetCheckpoint(const std::string& path, Checkpoints* checkpoints) {
+  const auto bad = std::find_if(checkpoints->begin(), checkpoints->end(),
+                                [&](const v1::Checkpoint& checkpoint) { return checkpoint.path() == path; });
+  if (bad != checkpoints->end()) checkpoints->erase(bad);
+}
+
 void CutLineage(const v1::Checkpoint& resume_point, Checkpoints* checkpoints) {
   for (v1::Checkpoint& checkpoint : *checkpoints) {
     const bool behind = checkpoint.step() > resume_point.step() ||

@@ -24,6 +24,10 @@ bool RecordCheckpoint(const v1::Checkpoint& reported, Checkpoints* checkpoints);
 // anew.
 v1::Checkpoint ResumePoint(const Checkpoints& checkpoints, int64_t at_most_step);
 
+// Forgets a checkpoint that turned out to be unreadable, and leaves what there is of it on disk. An empty path, or one
+// that is not known, changes nothing.
+void ForgetCheckpoint(const std::string& path, Checkpoints* checkpoints);
+
 // Takes off the lineage all that lies behind the resume point of a new attempt.
 void CutLineage(const v1::Checkpoint& resume_point, Checkpoints* checkpoints);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/proto_time.h"
+#include "server/cluster/checkpoint_lineage.h"
 #include "server/job/attempt.h"
 #include "server/job/liveness.h"
 #include "server/job/placement.h"
@@ -91,6 +92,8 @@ void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string&
   table_->Transition(entry, event, event == JobEvent::kCancel ? "CANCELLED_BY_USER" : "ASKED_BY_USER", reason);
   if (entry.state() == v1::CANCELLING) OrderRanks(v1::KILL, &entry.record);
   if (entry.state() == v1::PAUSING) OrderRanks(v1::STOP, &entry.record);
+  // Training stands still for the user from here on: that is no recovery.
+  if (event == JobEvent::kPause) entry.record.clear_failed_at();
   if (event == JobEvent::kResume) *entry.record.mutable_queued_at() = ToProto(clock_->Now());
   SettleStopping(entry);
   Save(entry, [this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
@@ -268,6 +271,7 @@ bool GangSupervisor::SettleRecovering(JobEntry& entry) {
     return true;
   }
   if (!IsGangDead(entry, *registry_)) return false;
+  if (entry.record.failure_cause() == server::BAD_CHECKPOINT && !FallBack(entry)) return true;
   AttemptOutcome outcome;
   outcome.cause = entry.record.failure_cause();
   outcome.furthest_step = entry.record.job().progress().step();
@@ -291,6 +295,16 @@ bool GangSupervisor::SettleRecovering(JobEntry& entry) {
   return true;
 }
 
+bool GangSupervisor::FallBack(JobEntry& entry) {
+  Checkpoints* checkpoints = entry.record.mutable_checkpoints();
+  ForgetCheckpoint(entry.record.resumed_from().path(), checkpoints);
+  const v1::Checkpoint older = ResumePoint(*checkpoints, 0);
+  *entry.record.mutable_job()->mutable_last_checkpoint() = older;
+  if (!older.path().empty()) return true;
+  Fail(entry, "BAD_CHECKPOINT", absl::StrCat(entry.record.failure_message(), "; there is no older checkpoint"));
+  return false;
+}
+
 bool GangSupervisor::SettleStopping(JobEntry& entry) {
   const v1::JobState state = entry.state();
   if (state != v1::PAUSING && state != v1::PREEMPTING && state != v1::CANCELLING) return false;
@@ -305,7 +319,9 @@ bool GangSupervisor::SettleStopping(JobEntry& entry) {
   const bool cancelled = state == v1::CANCELLING;
   const std::string reason =
       cancelled ? entry.record.job().state_reason()
-                : absl::StrCat("stopped at step ", entry.record.job().last_checkpoint().step(), "'s checkpoint");
+      : entry.record.job().has_last_checkpoint()
+          ? absl::StrCat("stopped at step ", entry.record.job().last_checkpoint().step(), "'s checkpoint")
+          : "stopped before its first checkpoint";
   if (IsGangDead(entry, *registry_)) {
     table_->Transition(entry, JobEvent::kGangDead, cancelled ? "CANCELLED_BY_USER" : "STOPPED", reason);
     return true;

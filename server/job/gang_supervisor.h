@@ -58,6 +58,9 @@ class GangSupervisor : public WorkerListener {
   bool SettleRecovering(JobEntry& entry);
   bool SettleStopping(JobEntry& entry);
 
+  // After an attempt that could not read its checkpoint: forgets that one. False, and the job has failed, when there is
+  // no older one.
+  bool FallBack(JobEntry& entry);
   void BeginRecovery(JobEntry& entry);
   void BeginAttempt(JobEntry& entry, const std::vector<DeviceChoice>& choices);
   void Fail(JobEntry& entry, const std::string& code, const std::string& reason);

@@ -24,7 +24,7 @@ RankEnd DescribeEnd(const server::RankRecord& rank, const v1::RankExit* exit) {
       absl::StrAppend(&end.message, " is done");
       break;
     case v1::EXIT_STOPPED:
-      absl::StrAppend(&end.message, " stopped after its checkpoint");
+      absl::StrAppend(&end.message, " stopped");
       break;
     case v1::EXIT_NOT_STARTED:
       absl::StrAppend(&end.message, " could not be started");

@@ -35,6 +35,8 @@ server::FailureCause CauseOfExit(v1::ExitKind kind) {
       return server::USER_ERROR;
     case v1::EXIT_OUT_OF_MEMORY:
       return server::OUT_OF_MEMORY;
+    case v1::EXIT_BAD_CHECKPOINT:
+      return server::BAD_CHECKPOINT;
     case v1::EXIT_CRASHED:
       return server::CRASHED;
     case v1::EXIT_NOT_STARTED:

@@ -86,6 +86,16 @@ absl::Status CommitRecords(const EngineConfig& config, const TrainingPosition& p
   return Commit(config.checkpoint.directory, ManifestOf(config, position), records);
 }
 
+absl::StatusOr<TrainingPosition> Restore(const std::string& directory, const std::vector<StageParameter>& parameters) {
+  MUSTER_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(directory));
+  for (const StageParameter& parameter : parameters) {
+    for (const LocalTensor& tensor : LocalTensors(parameter)) MUSTER_RETURN_IF_ERROR(reader.Read(tensor));
+  }
+  const CheckpointManifest& manifest = reader.manifest();
+  return TrainingPosition{
+      .steps_done = manifest.id.step, .consumed_samples = manifest.consumed_samples, .resumed_from = manifest.id};
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> SaveCheckpoint(Communicator& world, const EngineConfig& config,
@@ -109,13 +119,9 @@ std::string CheckpointPath(const EngineConfig& config, const TrainingPosition& p
 
 absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory,
                                                    const std::vector<StageParameter>& parameters) {
-  MUSTER_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(directory));
-  for (const StageParameter& parameter : parameters) {
-    for (const LocalTensor& tensor : LocalTensors(parameter)) MUSTER_RETURN_IF_ERROR(reader.Read(tensor));
-  }
-  const CheckpointManifest& manifest = reader.manifest();
-  return TrainingPosition{
-      .steps_done = manifest.id.step, .consumed_samples = manifest.consumed_samples, .resumed_from = manifest.id};
+  absl::StatusOr<TrainingPosition> position = Restore(directory, parameters);
+  if (position.ok()) return position;
+  return absl::DataLossError(absl::StrCat("cannot resume from ", directory, ": ", position.status().message()));
 }
 
 absl::Status ProveSharedDirectory(Communicator& world, const CheckpointOptions& options) {

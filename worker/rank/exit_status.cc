@@ -15,8 +15,9 @@ int ExitCodeOf(const absl::Status& error, RankStage stage) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kUnimplemented:
-    case absl::StatusCode::kDataLoss:
       return kExitUserError;
+    case absl::StatusCode::kDataLoss:  // the checkpoint while building, the dataset otherwise
+      return stage == RankStage::kBuild ? kExitBadCheckpoint : kExitUserError;
     case absl::StatusCode::kResourceExhausted:  // memory while building, disk space later
       return stage == RankStage::kBuild ? kExitOutOfMemory : kExitInfrastructure;
     default:

@@ -169,6 +169,69 @@ TEST(GangSupervisorTest, PausingStopsAtACheckpointAndResumingGoesOnThere) {
   EXPECT_EQ(harness.Job(id).restarts(), 0) << "a pause is no failure";
 }
 
+TEST(GangSupervisorTest, APauseBeforeAnyCheckpointDoesNotClaimOne) {
+  CoordinatorHarness harness;
+  harness.AddAgent("worker-0", 2);
+  const std::string id = harness.Submit(MakeSpec("tiny", 2));
+  v1::PauseJobRequest pause;
+  pause.set_job(id);
+  harness.manager->Pause(pause, [](absl::StatusOr<v1::Job> job) { EXPECT_EQ(job->state(), v1::PAUSING); });
+  harness.Settle();
+  EXPECT_EQ(harness.Job(id).state(), v1::PAUSED);
+  EXPECT_EQ(harness.Job(id).state_reason(), "stopped before its first checkpoint");
+}
+
+TEST(GangSupervisorTest, TheTimeOfAPauseIsNoRecoveryTime) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 2);
+  const std::string id = harness.Submit(MakeSpec("tiny", 2));
+  harness.Train();
+  harness.ReportStep(id, 1);
+  agent.End(0, v1::EXIT_CRASHED, 11);
+  harness.Settle();
+  ASSERT_EQ(harness.Job(id).state(), v1::STARTING);
+  v1::PauseJobRequest pause;
+  pause.set_job(id);
+  harness.manager->Pause(pause, [](absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); });
+  harness.Settle();
+  ASSERT_EQ(harness.Job(id).state(), v1::PAUSED);
+  harness.clock.Advance(absl::Hours(3));
+  v1::ResumeJobRequest resume;
+  resume.set_job(id);
+  harness.manager->Resume(resume, [](absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); });
+  harness.Settle();
+  harness.Train();
+  harness.ReportStep(id, 1);
+  EXPECT_EQ(harness.Job(id).state(), v1::RUNNING);
+  EXPECT_FALSE(harness.Job(id).has_last_recovery()) << harness.Job(id).last_recovery().ShortDebugString();
+}
+
+TEST(GangSupervisorTest, AnUnreadableCheckpointIsPassedOverForAnOlderOne) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 2);
+  const std::string id = harness.Submit(MakeSpec("tiny", 2));
+  harness.Train();
+  harness.ReportStep(id, 10);
+  harness.ReportCheckpoint(id, 10);
+  harness.ReportStep(id, 20);
+  harness.ReportCheckpoint(id, 20);
+  agent.End(0, v1::EXIT_CRASHED, 11);
+  harness.Settle();
+  ASSERT_EQ(agent.desired.assignments(0).resume_step(), 20);
+  agent.End(1, v1::EXIT_BAD_CHECKPOINT, 0, "rank-00000.safetensors is damaged");
+  harness.Settle();
+  EXPECT_EQ(harness.Job(id).attempt(), 3);
+  EXPECT_EQ(agent.desired.assignments(0).resume_step(), 10);
+  EXPECT_EQ(harness.Job(id).last_checkpoint().step(), 10);
+  EXPECT_EQ(agent.desired.assignments(0).delete_checkpoints_size(), 0) << "what is left of it may be looked at";
+
+  agent.End(1, v1::EXIT_BAD_CHECKPOINT, 0, "rank-00000.safetensors is damaged");
+  harness.Settle();
+  EXPECT_EQ(harness.Job(id).state(), v1::FAILED);
+  EXPECT_EQ(harness.Job(id).state_reason_code(), "BAD_CHECKPOINT");
+  EXPECT_THAT(harness.Job(id).state_reason(), HasSubstr("is damaged; there is no older checkpoint"));
+}
+
 TEST(GangSupervisorTest, AnUnreachableWorkerDoesNotHoldACancellationForEver) {
   CoordinatorHarness harness;
   FakeAgent& agent = harness.AddAgent("worker-0", 1);

@@ -29,6 +29,11 @@ TEST(ExitStatusTest, ExhaustionIsMemoryWhileBuildingAndDiskLater) {
   EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("no space left"), RankStage::kTrain), kExitInfrastructure);
 }
 
+TEST(ExitStatusTest, LostDataIsTheCheckpointWhileBuildingAndTheDatasetOtherwise) {
+  EXPECT_EQ(ExitCodeOf(absl::DataLossError("rank-00000.safetensors"), RankStage::kBuild), kExitBadCheckpoint);
+  EXPECT_EQ(ExitCodeOf(absl::DataLossError("train.bin"), RankStage::kPrepare), kExitUserError);
+}
+
 TEST(ExitStatusTest, OkIsCompleted) { EXPECT_EQ(ExitCodeOf(absl::OkStatus(), RankStage::kTrain), kExitCompleted); }
 
 }  // namespace
