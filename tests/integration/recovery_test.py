@@ -126,6 +126,34 @@ class RecoveryTest(unittest.TestCase):
         self.assertEqual(int(done["attempt"]), 1)
         self.assertEqual([pid for pid in old if cluster.is_alive(pid)], [])
 
+    def test_work_that_no_coordinator_saw_outlives_the_agent(self):
+        job = self.cluster.submit(self.spec("unseen"))
+        self.cluster.wait_for_step(job, 25)
+        ranks = self.pids(job)
+        self.cluster.coordinator.kill()
+        cluster.wait_until(lambda: not any(cluster.is_alive(pid) for pid in ranks), "the ranks train to the end", 60)
+        self.assertEqual(self.cluster.workers["worker-0"].terminate(), 0)
+        self.cluster.start_worker("worker-0")
+        self.cluster.start_coordinator()
+        self.cluster.wait_for_workers(1)
+        done = self.assert_same_as_calm(job)
+        self.assertEqual(int(done["progress"]["step"]), STEPS)
+        self.assertEqual(int(done["last_checkpoint"]["step"]), STEPS)
+        self.assertEqual(int(done["attempt"]), 1)
+
+    def test_damaged_checkpoint_is_passed_over_for_an_older_one(self):
+        job = self.cluster.submit(self.spec("damaged"))
+        self.cluster.wait_for_step(job, 35)
+        ranks = self.pids(job)
+        for pid in ranks:  # so that no newer checkpoint is written
+            os.kill(pid, signal.SIGSTOP)
+        newest = self.cluster.checkpoints / self.cluster.job(job)["last_checkpoint"]["path"]
+        shard = sorted(newest.glob("*.safetensors"))[-1]
+        os.truncate(shard, 100)
+        for pid in ranks:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(int(self.assert_same_as_calm(job)["attempt"]), 3)
+
     def events(self, job):
         return self.cluster.succeed("describe", "job", job, "--events").stdout.splitlines()
 

@@ -106,6 +106,10 @@ RankCommandOptions Agent::CommandOptions() const {
 SupervisorEvents Agent::MakeSupervisorEvents() {
   SupervisorEvents events;
   events.on_change = [this] { OnChange(); };
+  events.on_ended = [this](const RankKey& rank, const std::string& directory) {
+    const absl::Status kept = KeepReports(directory, backlog_.Of(rank));
+    if (!kept.ok()) spdlog::warn("what {} said is in memory only: {}", rank.ToString(), std::string(kept.message()));
+  };
   events.on_forgotten = [this](const RankKey& rank) {
     backlog_.Forget(rank);
     logged_.erase(rank);
@@ -144,6 +148,7 @@ void Agent::AdoptEarlierRanks(int tries) {
     return;
   }
   for (const v1::ObservedRank& ended : earlier->ended) supervisor_.AdoptEnded(ended);
+  for (const v1::RankReport& report : earlier->reports) backlog_.Add(report, false);
   session_.Start();
 }
 
@@ -152,7 +157,15 @@ v1::Hello Agent::MakeHello() {
   hello.set_worker(options_.name);
   hello.set_agent_id(id_);
   *hello.mutable_inventory() = inventory_;
-  for (v1::ObservedRank& rank : supervisor_.Observe()) *hello.add_ranks() = std::move(rank);
+  for (v1::ObservedRank& rank : supervisor_.Observe()) {
+    // What it said is sent before its end, which comes with the first heartbeat: by an end the coordinator decides what
+    // the next attempt resumes from.
+    if (rank.phase() == v1::RANK_EXITED && !backlog_.Of(RankKey::Of(rank)).empty()) {
+      rank.set_phase(v1::RANK_JOINING);
+      rank.clear_exit();
+    }
+    *hello.add_ranks() = std::move(rank);
+  }
   return hello;
 }
 

@@ -14,6 +14,8 @@
 namespace muster {
 namespace {
 
+constexpr char kReportsFile[] = "/reports.binpb";
+
 v1::RankExit DiedWithItsAgent() {
   v1::RankExit exit;
   exit.set_kind(v1::EXIT_INFRASTRUCTURE);
@@ -40,7 +42,22 @@ absl::StatusOr<v1::ObservedRank> ReadEnded(const std::string& directory) {
   return ended;
 }
 
+// None is no error: the rank said nothing, or its agent died with it.
+void ReadReports(const std::string& directory, std::vector<v1::RankReport>& reports) {
+  const absl::StatusOr<std::string> bytes = ReadFile(directory + kReportsFile);
+  v1::RankReports kept;
+  if (!bytes.ok() || !kept.ParseFromString(*bytes)) return;
+  reports.insert(reports.end(), kept.reports().begin(), kept.reports().end());
+}
+
 }  // namespace
+
+absl::Status KeepReports(const std::string& directory, const std::vector<v1::RankReport>& reports) {
+  if (reports.empty()) return absl::OkStatus();
+  v1::RankReports kept;
+  for (const v1::RankReport& report : reports) *kept.add_reports() = report;
+  return WriteFileDurably(directory + kReportsFile, kept.SerializeAsString());
+}
 
 absl::StatusOr<EarlierRanks> FindEarlierRanks(const std::string& state_dir) {
   EarlierRanks found;
@@ -58,6 +75,7 @@ absl::StatusOr<EarlierRanks> FindEarlierRanks(const std::string& state_dir) {
     const absl::StatusOr<v1::ObservedRank> ended = ReadEnded(directory);
     if (ended.ok()) {
       found.ended.push_back(*ended);
+      ReadReports(directory, found.reports);
     } else {  // no rank was started from it
       MUSTER_RETURN_IF_ERROR(RemoveTree(directory, state_dir));
     }

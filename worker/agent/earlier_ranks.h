@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/worker.pb.h"
 
@@ -14,8 +15,12 @@ namespace muster {
 
 struct EarlierRanks {
   std::vector<v1::ObservedRank> ended;  // with their ends
+  std::vector<v1::RankReport> reports;  // what these had said, for the coordinator
   std::vector<std::string> living;      // lock files that are still held: ask again soon
 };
+
+// Keeps what a rank that ended has said, in its directory, for the agent after this one.
+absl::Status KeepReports(const std::string& directory, const std::vector<v1::RankReport>& reports);
 
 // Reads STATE/ranks. A rank whose exit was recorded ends as recorded, any other with its agent.
 absl::StatusOr<EarlierRanks> FindEarlierRanks(const std::string& state_dir);

@@ -224,6 +224,7 @@ void RankSupervisor::End(Rank& rank, v1::RankExit exit) {
   // So that the cause survives us. Not before the gang is killed: a disk may be slow.
   const std::string directory = RankDirectory(command_.state_dir, rank.key);
   WriteFileDurably(directory + "/exit.binpb", rank.exit.SerializeAsString()).IgnoreError();
+  events_.on_ended(rank.key, directory);
   events_.on_change();
   loop_->Post([this] { ConvergeNow(); });  // its device is free
 }

@@ -29,10 +29,12 @@
 
 namespace muster {
 
-// Both called on the loop.
+// All called on the loop.
 struct SupervisorEvents {
   // Something that the coordinator should hear now and not with the next heartbeat.
   std::function<void()> on_change;
+  // The rank has ended: what it said may be kept in `directory`, which goes when the end is acknowledged.
+  std::function<void(const RankKey& rank, const std::string& directory)> on_ended;
   // The rank's end was acknowledged, or it was never here: whatever is kept for it can go.
   std::function<void(const RankKey& rank)> on_forgotten;
 };

@@ -28,6 +28,9 @@ class ReportBacklog {
   // What a new session begins with, in the order in which each rank said it; marks it as sent.
   std::vector<v1::RankReport> TakeForNewSession();
 
+  // All that is kept of one rank, sent or not, in its order. Empty: nothing.
+  std::vector<v1::RankReport> Of(const RankKey& rank) const;
+
   void Forget(const RankKey& rank) { ranks_.erase(rank); }
 
  private:
@@ -36,6 +39,8 @@ class ReportBacklog {
     std::deque<v1::RankReport> unsent_steps;  // of the time without a session
     v1::RankReport newest_step;               // sequence 0: none
   };
+
+  static std::vector<v1::RankReport> InOrder(const Kept& kept);
 
   std::map<RankKey, Kept> ranks_;
 };

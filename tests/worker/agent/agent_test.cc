@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -234,6 +235,51 @@ TEST_F(AgentTest, ReportsTheRanksOfAnEarlierAgent) {
   const auto has_none = [](const v1::WorkerMessage& m) { return m.has_heartbeat() && m.heartbeat().ranks().empty(); };
   coordinator_.Await(has_none);
   EXPECT_FALSE(std::filesystem::exists(options.state_dir + "/ranks/job-1.4.0"));
+}
+
+TEST_F(AgentTest, PassesOnWhatTheRanksOfAnEarlierAgentSaidBeforeTheirEnds) {
+  coordinator_.Start();
+  const AgentOptions options = Options("#!/bin/sh\nread line <$(dirname $0)/release\nexit 0\n");
+  const std::string release = directory_.File("release");
+  ASSERT_EQ(mkfifo(release.c_str(), 0600), 0);
+  {
+    RunningAgent first(options, clock_.get());
+    ASSERT_TRUE(first.status.ok()) << first.status;
+    coordinator_.Await(IsHello);
+    RunOneRank();
+    ASSERT_TRUE(coordinator_.Await(HasRank).has_heartbeat());
+    coordinator_.Stop();  // nobody hears of the work that follows
+    const auto stub = v1::RankService::NewStub(
+        grpc::CreateChannel("unix:" + options.state_dir + "/agent.sock", grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    v1::ReportSummary summary;
+    const auto writer = stub->Report(&context, &summary);
+    v1::RankReport report;
+    report.set_job_id("job-1");
+    report.set_attempt(1);
+    report.set_sequence(1);
+    report.mutable_checkpoint()->set_step(50);
+    ASSERT_TRUE(writer->Write(report));
+    writer->WritesDone();
+    ASSERT_TRUE(writer->Finish().ok());
+    std::ofstream(release) << "end\n";
+    first.Shutdown();
+    first.Join();
+  }
+  coordinator_.Start();
+  RunningAgent second(options, clock_.get());
+  ASSERT_TRUE(second.status.ok()) << second.status;
+  const v1::Hello hello = coordinator_.Await(IsHello).hello();
+  ASSERT_EQ(hello.ranks_size(), 1);
+  EXPECT_NE(hello.ranks(0).phase(), v1::RANK_EXITED);
+  bool ended = false;
+  const auto has_checkpoint = [&](const v1::WorkerMessage& m) {
+    ended = ended || HasExit(m);
+    return m.report().checkpoint().step() == 50;
+  };
+  EXPECT_TRUE(coordinator_.Await(has_checkpoint).has_report());
+  EXPECT_FALSE(ended) << "the end came before what the rank had said";
+  EXPECT_TRUE(HasExit(coordinator_.Await(HasExit)));
 }
 
 TEST_F(AgentTest, DeletesCheckpointsOnlyBelowItsRoot) {

@@ -38,6 +38,7 @@ class RankSupervisorTest : public testing::Test {
     chmod(command.program.c_str(), 0755);
     command.state_dir = directory_.path();
     SupervisorEvents events;
+    events.on_ended = [](const RankKey&, const std::string&) {};
     events.on_change = [this] { ++changes_; };
     events.on_forgotten = [this](const RankKey& rank) { forgotten_.push_back(rank); };
     loop_.Do([&] {
