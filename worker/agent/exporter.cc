@@ -155,7 +155,10 @@ void Exporter::OnRankEnded(const RankKey& rank) {
   const auto found = jobs_.find(rank.job_id);
   if (found == jobs_.end() || found->second->attempt != rank.attempt) return;
   Job& job = *found->second;
-  if (job.living.erase(rank.rank) == 0 || !job.living.empty()) return;
+  if (job.living.erase(rank.rank) == 0) return;
+  // Its other series stay for the last scrapes; its memory is free.
+  job.ranks.at(rank.rank)->Set("muster_rank_process_resident_bytes", 0);
+  if (!job.living.empty()) return;
   job.removal = loop_->After(retention_, [this, id = rank.job_id] { jobs_.erase(id); });
 }
 

@@ -78,6 +78,14 @@ TEST_F(ExporterTest, ShowsPlannedAndUsedMemoryByCategory) {
               HasSubstr("category=\"optimizer_state\",job_id=\"job-1\",kind=\"used\",rank=\"3\"} 100"));
 }
 
+TEST_F(ExporterTest, ARankThatEndedHasNoResidentMemory) {
+  exporter_.OnRankStarted(assignment_, 0);
+  exporter_.OnResident(RankKey::Of(assignment_), 4096);
+  EXPECT_THAT(exporter_.Text(), HasSubstr("muster_rank_process_resident_bytes{job_id=\"job-1\",rank=\"3\"} 4096"));
+  exporter_.OnRankEnded(RankKey::Of(assignment_));
+  EXPECT_THAT(exporter_.Text(), HasSubstr("muster_rank_process_resident_bytes{job_id=\"job-1\",rank=\"3\"} 0\n"));
+}
+
 TEST_F(ExporterTest, RemovesAJobTwoMinutesAfterItEnded) {
   exporter_.OnRankStarted(assignment_, 0);
   Step(1, 4.5);
