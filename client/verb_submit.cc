@@ -18,7 +18,8 @@ absl::Status InTermsOfTheFile(const JobFile& file, const absl::Status& status) {
   const google::rpc::BadRequest bad_request = BadRequestOf(status);
   for (const auto& violation : bad_request.field_violations()) {
     Problem problem;
-    problem.field = std::string(absl::StripPrefix(violation.field(), "spec."));
+    // A file says the unit beside the number, the schema in the field's name.
+    problem.field = std::string(absl::StripSuffix(absl::StripPrefix(violation.field(), "spec."), "_bytes"));
     problem.message = violation.description();
     problems.push_back(std::move(problem));
   }

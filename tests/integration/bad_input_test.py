@@ -57,7 +57,7 @@ JOB_FILES = (
      "parallelism: {pipeline: 8}\nresources: {ranks: 8", ["bad.yaml", "parallelism.pipeline", "8"]),
     ("size with an unknown unit", "memory_per_rank: 512MiB", "memory_per_rank: 512MegaBytes",
      ["bad.yaml:19:", "resources.memory_per_rank", "512MegaBytes"]),
-    ("does not fit", "memory_per_rank: 512MiB", "memory_per_rank: 1MiB", ["bad.yaml", "resources.memory_per_rank"]),
+    ("does not fit", "memory_per_rank: 512MiB", "memory_per_rank: 1MiB", ["bad.yaml:19: resources.memory_per_rank: "]),
     ("negative learning rate", "lr: 1e-3", "lr: -1", ["bad.yaml:17:", "training.optimizer.adamw.lr"]),
     ("name with a slash", "name: bad", "name: a/b", ["bad.yaml:1:", "name", "a/b"]),
     ("no training data", "train: [{path: train}]", "train: []", ["bad.yaml:10:", "data.train"]),
