@@ -84,6 +84,8 @@ void AddGet(CLI::App& app, std::optional<VerbOptions>& verb) {
   AddVerb<GetOptions>(*get, "job", "One job", verb, [](CLI::App& command, GetOptions& options) {
     options.kind = GetOptions::Kind::kJob;
     command.add_option("JOB", options.job, "A job's id, or its name")->required();
+    command.add_flag("--job-file", options.job_file,
+                     "Print it as a job file with every default and auto filled in, to submit again");
   });
   AddVerb<GetOptions>(*get, "workers", "All workers", verb,
                       [](CLI::App&, GetOptions& options) { options.kind = GetOptions::Kind::kWorkers; });

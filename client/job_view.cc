@@ -65,8 +65,7 @@ std::string RanksTable(const v1::Job& job) {
       if (plan.rank() == rank.rank()) planned = plan.arena_bytes();
     }
     table.AddRow({absl::StrCat(rank.rank()), rank.worker(), absl::StrCat(rank.device()), absl::StrCat(rank.pid()),
-                  rank.exit_reason().empty() ? rank.state() : absl::StrCat(rank.state(), ": ", rank.exit_reason()),
-                  absl::StrCat(rank.step()), FormatBytes(planned), FormatBytes(rank.arena_bytes()),
+                  rank.state(), absl::StrCat(rank.step()), FormatBytes(planned), FormatBytes(rank.arena_bytes()),
                   FormatBytes(rank.resident_bytes()), rank.limit_bytes() > 0 ? FormatBytes(rank.limit_bytes()) : "-"});
   }
   return table.ToString();

@@ -35,6 +35,7 @@ struct GetOptions {
   enum class Kind { kJobs, kJob, kWorkers };
   Kind kind = Kind::kJobs;
   std::string job;                  // for kJob
+  bool job_file = false;            // for kJob: as a file that can be submitted again
   std::vector<std::string> states;  // for kJobs; empty: all
 };
 

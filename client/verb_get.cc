@@ -8,6 +8,7 @@
 #include "client/output.h"
 #include "client/verbs.h"
 #include "common/base/status_macros.h"
+#include "common/spec/job_file_writer.h"
 
 namespace muster {
 namespace {
@@ -76,6 +77,10 @@ absl::StatusOr<ExitCode> RunVerb(Session& session, const GetOptions& options) {
       v1::GetJobRequest request;
       request.set_job(options.job);
       MUSTER_ASSIGN_OR_RETURN(const v1::Job job, session.Call(session.jobs(), &v1::JobService::Stub::GetJob, request));
+      if (options.job_file) {
+        std::fputs(WriteJobFile(job.resolved_spec()).c_str(), stdout);
+        break;
+      }
       v1::ListJobsResponse one;
       *one.add_jobs() = job;
       PrintResource(session.options(), job, JobsTable(one, absl::Now(), palette));

@@ -160,7 +160,8 @@ Rules Resources() {
 Rules CheckpointAndPolicy() {
   return {
       Section("checkpoint", "with its defaults", "what is kept on disk"),
-      Text("checkpoint.directory", "the job's id", TextKind::kPath, "under the worker's checkpoint root"),
+      Text("checkpoint.directory", "the job's id", TextKind::kPath,
+           "under the worker's checkpoint root; each job has a folder of its own in it, named by its id"),
       Number("checkpoint.every_steps", "steps", "0", kSteps, "between checkpoints; 0: only at the end and at a stop"),
       Number("checkpoint.keep", "checkpoints", "3", Counts(1'000'000),
              "how many stay; the newest good one always does"),

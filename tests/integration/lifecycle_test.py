@@ -59,6 +59,19 @@ class LifecycleTest(unittest.TestCase):
         self.assertEqual(again.returncode, 4, again.stderr)
         self.assertIn("CANCELLED", again.stderr)
 
+    def test_the_same_file_can_be_submitted_again_and_a_job_comes_back_as_a_file(self):
+        spec = cluster.tiny_job("again", steps=20)
+        first = self.cluster.submit(spec)
+        self.cluster.wait_for_state(first, "COMPLETED")
+        second = self.cluster.submit(spec)
+        self.cluster.wait_for_state(second, "COMPLETED")
+        self.assertEqual(self.cluster.checkpoint_tensors(first), self.cluster.checkpoint_tensors(second))
+        again = self.cluster.root / "again.out.yaml"
+        again.write_text(self.cluster.succeed("get", "job", first, "--job-file").stdout, encoding="utf-8")
+        third = json.loads(self.cluster.succeed("submit", again, "-o", "json").stdout)["id"]
+        self.cluster.wait_for_state(third, "COMPLETED")
+        self.assertEqual(self.cluster.checkpoint_tensors(first), self.cluster.checkpoint_tensors(third))
+
     def test_second_job_waits_its_turn_and_says_why(self):
         first = self.submit_endless("first")
         self.cluster.wait_for_step(first, 2)

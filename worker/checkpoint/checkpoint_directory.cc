@@ -78,6 +78,17 @@ absl::Status RemoveLeftovers(const std::string& root, int64_t attempt) {
   return absl::OkStatus();
 }
 
+absl::Status CheckUnused(const std::string& root, int64_t attempt) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointId> checkpoints, FindCheckpoints(root));
+  for (const CheckpointId& id : checkpoints) {
+    if (id.attempt != attempt) continue;
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint.directory: ", CheckpointDirectory(root, id),
+                                                      " is there already, from another job; move ", root,
+                                                      " away or choose another checkpoint.directory"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteProbe(const std::string& root, int64_t attempt, const std::string& nonce) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(AttemptDirectory(root, attempt)));
   return WriteFileDurably(ProbePath(root, attempt), nonce);

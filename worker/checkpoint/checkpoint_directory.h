@@ -26,6 +26,10 @@ absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& roo
 // during a save would cost a checkpoint's worth of space for ever.
 absl::Status RemoveLeftovers(const std::string& root, int64_t attempt);
 
+// FAILED_PRECONDITION when the attempt has complete checkpoints before it began: an earlier cluster's job of the same
+// number wrote them, and this one could not write its own.
+absl::Status CheckUnused(const std::string& root, int64_t attempt);
+
 // Proof that the ranks share the directory, before the first step: rank 0 writes a nonce, all ranks (after a barrier)
 // read it, rank 0 (after another) removes it.
 absl::Status WriteProbe(const std::string& root, int64_t attempt, const std::string& nonce);

@@ -1,6 +1,5 @@
 #include "worker/engine/checkpointing.h"
 
-#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "worker/checkpoint/checkpoint_reader.h"
 #include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/checkpoint/local_tensor.h"
+#include "worker/engine/fingerprint.h"
 #include "worker/engine/gather_strings.h"
 
 namespace muster {
@@ -38,17 +38,6 @@ CheckpointId IdOf(const EngineConfig& config, const TrainingPosition& position) 
   return {.attempt = config.checkpoint.attempt, .step = position.steps_done};
 }
 
-// What must be equal for a resumed run to give the same bits.
-std::map<std::string, std::string> NumericsFingerprint(const EngineConfig& config) {
-  const Layout& layout = config.layout;
-  return {{"precision", layout.precision == Precision::kFp32 ? "fp32" : "bf16"},
-          {"threads_per_rank", absl::StrCat(layout.threads_per_rank)},
-          {"data_parallel", absl::StrCat(layout.data)},
-          {"micro_batch", absl::StrCat(layout.micro_batch)},
-          {"accumulation_steps", absl::StrCat(layout.accumulation_steps)},
-          {"reduction", "rank_order"}};
-}
-
 CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition& position) {
   CheckpointManifest manifest;
   manifest.id = IdOf(config, position);
@@ -56,7 +45,7 @@ CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition
   manifest.job_id = config.checkpoint.job_id;
   manifest.spec_json = config.checkpoint.spec_json;
   manifest.consumed_samples = position.consumed_samples;
-  manifest.numerics_fingerprint = NumericsFingerprint(config);
+  manifest.numerics_fingerprint = Fingerprint(config);
   return manifest;
 }
 
@@ -130,7 +119,8 @@ absl::Status ProveSharedDirectory(Communicator& world, const CheckpointOptions& 
   if (world.rank() == 0) {
     std::random_device random;
     nonce = absl::StrCat(options.job_id, "-", random(), "-", random());
-    written = WriteProbe(options.directory, options.attempt, nonce);
+    written = CheckUnused(options.directory, options.attempt);
+    if (written.ok()) written = WriteProbe(options.directory, options.attempt, nonce);
     if (written.ok()) written = RemoveLeftovers(options.directory, options.attempt);
   }
   MUSTER_RETURN_IF_ERROR(ShareStatus(world, written));

@@ -62,7 +62,10 @@ ValidationOptions ValidationOf(const v1::Assignment& assignment, int64_t validat
 absl::StatusOr<CheckpointOptions> CheckpointsOf(const v1::Assignment& assignment, const RankRoots& roots) {
   const v1::CheckpointSpec& spec = assignment.resolved_spec().checkpoint();
   CheckpointOptions options;
-  const std::string directory = spec.directory().empty() ? assignment.job_id() : spec.directory();
+  // A folder of the job's own: the same file may be submitted again.
+  const bool has_its_own = spec.directory().empty() || spec.directory() == assignment.job_id();
+  const std::string directory =
+      has_its_own ? assignment.job_id() : absl::StrCat(spec.directory(), "/", assignment.job_id());
   MUSTER_ASSIGN_OR_RETURN(options.directory, BelowRoot(roots.checkpoints, directory, "checkpoint.directory"));
   options.every_steps = spec.every_steps();
   options.attempt = assignment.attempt();

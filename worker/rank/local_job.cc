@@ -77,11 +77,20 @@ absl::Status LocalJob::Prepare() {
   spec_ = resolved.spec;
   const RankRoots roots{options_.data_root, options_.checkpoint_root};
   MUSTER_ASSIGN_OR_RETURN(data_, OpenData(spec_, roots));
-  MUSTER_ASSIGN_OR_RETURN(const std::string directory,
-                          BelowRoot(roots.checkpoints, spec_.checkpoint().directory(), "checkpoint.directory"));
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointId> earlier, FindCheckpoints(directory));
+  MUSTER_ASSIGN_OR_RETURN(const EngineConfig config,
+                          MakeEngineConfig(AssignmentOf(0), roots, /*validation_windows=*/0));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointId> earlier, FindCheckpoints(config.checkpoint.directory));
   for (const CheckpointId& id : earlier) attempt_ = std::max(attempt_, id.attempt + 1);
   return absl::OkStatus();
+}
+
+v1::Assignment LocalJob::AssignmentOf(int64_t rank) const {
+  v1::Assignment assignment;
+  assignment.set_job_id(kJobId);
+  assignment.set_attempt(attempt_);
+  assignment.set_rank(rank);
+  *assignment.mutable_resolved_spec() = spec_;
+  return assignment;
 }
 
 std::vector<LocalJob::RankResult> LocalJob::RunRanks() {
@@ -101,13 +110,8 @@ std::vector<LocalJob::RankResult> LocalJob::RunRanks() {
 }
 
 LocalJob::RankResult LocalJob::RunRank(int64_t rank, LocalCommunicator& world) {
-  v1::Assignment assignment;
-  assignment.set_job_id(kJobId);
-  assignment.set_attempt(attempt_);
-  assignment.set_rank(rank);
-  *assignment.mutable_resolved_spec() = spec_;
   const absl::StatusOr<EngineConfig> config =
-      MakeEngineConfig(assignment, {options_.data_root, options_.checkpoint_root}, data_.validation_windows());
+      MakeEngineConfig(AssignmentOf(rank), {options_.data_root, options_.checkpoint_root}, data_.validation_windows());
   if (!config.ok()) return {config.status(), RankStage::kPrepare};
 
   PrintingObserver printer(config->training.steps);

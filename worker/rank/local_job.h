@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "muster/v1/job.pb.h"
+#include "muster/v1/worker.pb.h"
 #include "worker/comm/local_communicator.h"
 #include "worker/engine/trainer.h"
 #include "worker/rank/data_sources.h"
@@ -38,6 +39,7 @@ class LocalJob {
   };
 
   absl::Status Prepare();
+  v1::Assignment AssignmentOf(int64_t rank) const;
   std::vector<RankResult> RunRanks();
   RankResult RunRank(int64_t rank, LocalCommunicator& world);
 

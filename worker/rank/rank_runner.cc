@@ -16,8 +16,8 @@
 #include "common/rpc/proto_time.h"
 #include "worker/checkpoint/checkpoint_directory.h"
 #include "worker/comm/gloo_communicator.h"
+#include "worker/engine/fingerprint.h"
 #include "worker/rank/assignment_config.h"
-#include "worker/rank/fingerprint.h"
 #include "worker/rank/process_time.h"
 #include "worker/rank/report_observer.h"
 
@@ -86,7 +86,6 @@ absl::StatusOr<TrainingOutcome> RankRunner::RunToEnd() {
   EndPhase("join");
   stage_ = RankStage::kBuild;
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, BuildTrainer(*world));
-  MUSTER_RETURN_IF_ERROR(ProveSharedCheckpoints(*world, parts_->config));
   EndPhase("restore");
   stage_ = RankStage::kTrain;
   ReportStarted(*trainer, parts_->config);
@@ -169,19 +168,6 @@ absl::StatusOr<std::unique_ptr<Trainer>> RankRunner::BuildTrainer(Communicator& 
     trainer.before_optimizer_step = [this] { return parts_->lease->Check(clock_->SinceBoot()); };
   }
   return Trainer::Create(parts_->config, trainer);
-}
-
-absl::Status RankRunner::ProveSharedCheckpoints(Communicator& world, const EngineConfig& config) {
-  const std::string& root = config.checkpoint.directory;
-  const int64_t attempt = config.checkpoint.attempt;
-  const std::string nonce = absl::StrCat(config.checkpoint.job_id, "/", attempt);  // no other attempt has it
-  absl::Status written;
-  if (config.rank == 0) written = WriteProbe(root, attempt, nonce);
-  MUSTER_RETURN_IF_ERROR(Barrier(world));
-  const absl::Status seen = CheckProbe(root, attempt, nonce);
-  MUSTER_RETURN_IF_ERROR(Barrier(world));
-  if (config.rank == 0) RemoveProbe(root, attempt).IgnoreError();
-  return written.ok() ? seen : written;
 }
 
 void RankRunner::ReportStarted(const Trainer& trainer, const EngineConfig& config) {

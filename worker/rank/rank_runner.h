@@ -43,7 +43,6 @@ class RankRunner {
   absl::Status Prepare();
   absl::StatusOr<std::unique_ptr<Communicator>> JoinWorld();
   absl::StatusOr<std::unique_ptr<Trainer>> BuildTrainer(Communicator& world);
-  absl::Status ProveSharedCheckpoints(Communicator& world, const EngineConfig& config);
   void ReportStarted(const Trainer& trainer, const EngineConfig& config);
   void ReportFinished(const absl::Status& status, int exit_code);
   void EndPhase(const std::string& name);

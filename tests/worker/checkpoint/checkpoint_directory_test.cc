@@ -44,6 +44,15 @@ TEST_F(CheckpointDirectoryTest, FindsTheCompleteOnesByAttemptAndStep) {
               ElementsAre(CheckpointId{2, 20}, CheckpointId{2, 100}, CheckpointId{10, 5}));
 }
 
+TEST_F(CheckpointDirectoryTest, AnAttemptThatHasCheckpointsBeforeItBeginsIsRefused) {
+  Make("attempt-1/step-100");
+  const absl::Status used = CheckUnused(root_.path(), 1);
+  EXPECT_EQ(used.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(used.message()), testing::HasSubstr(root_.File("attempt-1/step-100")));
+  EXPECT_TRUE(CheckUnused(root_.path(), 2).ok());
+  EXPECT_TRUE(CheckUnused(root_.File("none"), 1).ok());
+}
+
 TEST_F(CheckpointDirectoryTest, FindsNothingWhereThereIsNothing) {
   EXPECT_THAT(FindCheckpoints(root_.File("none")).value(), IsEmpty());
 }

@@ -48,7 +48,7 @@ TEST_F(AssignmentConfigTest, CarriesModelLayoutAndTraining) {
   EXPECT_DOUBLE_EQ(config.training.adamw.beta2, 0.95);  // a default, filled when the job was resolved
   EXPECT_DOUBLE_EQ(config.training.clip_grad_norm, 1.0);
   EXPECT_EQ(config.training.seed, 1234u);
-  EXPECT_EQ(config.checkpoint.directory, "/checkpoints/ckpt");
+  EXPECT_EQ(config.checkpoint.directory, "/checkpoints/ckpt/job-1");  // the same file may be submitted again
   EXPECT_EQ(config.checkpoint.every_steps, 4);
   EXPECT_EQ(config.checkpoint.attempt, 3);
   EXPECT_THAT(config.checkpoint.spec_json, HasSubstr("\"global_batch\""));

@@ -55,7 +55,7 @@ TEST_F(RankProgramTest, LocalTrainsAWholeJobFromItsFile) {
   EXPECT_THAT(outcome.output, HasSubstr("step 1/8  loss 3."));
   EXPECT_THAT(outcome.output, HasSubstr("step 8/8  loss "));
   EXPECT_THAT(outcome.output, HasSubstr("validation after step 8"));
-  EXPECT_TRUE(std::filesystem::exists(directory_.File("ckpt/attempt-1/step-8/manifest.json")));
+  EXPECT_TRUE(std::filesystem::exists(directory_.File("ckpt/local/attempt-1/step-8/manifest.json")));
 }
 
 TEST_F(RankProgramTest, LocalGivesTheSameLossHoweverTheModelIsCut) {

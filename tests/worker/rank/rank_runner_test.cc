@@ -120,8 +120,8 @@ TEST_F(RankRunnerTest, TrainsToTheEndAndTellsAboutIt) {
   EXPECT_GT(steps[7].sequence(), steps[0].sequence());
   const auto checkpoints = agent_.Of(v1::RankReport::kCheckpoint);
   ASSERT_EQ(checkpoints.size(), 2u);
-  EXPECT_EQ(checkpoints[1].checkpoint().path(), "ckpt/attempt-2/step-8");
-  EXPECT_TRUE(std::filesystem::exists(options.checkpoint_root + "/ckpt/attempt-2/step-8/manifest.json"));
+  EXPECT_EQ(checkpoints[1].checkpoint().path(), "ckpt/job-1/attempt-2/step-8");
+  EXPECT_TRUE(std::filesystem::exists(options.checkpoint_root + "/ckpt/job-1/attempt-2/step-8/manifest.json"));
   EXPECT_EQ(agent_.Of(v1::RankReport::kValidation).size(), 2u);
   EXPECT_EQ(agent_.Of(v1::RankReport::kFinished)[0].finished().kind(), v1::EXIT_COMPLETED);
 

@@ -1,5 +1,5 @@
-// What the bits of a result depend on beside the job: equal fingerprints give equal bits. Carried by every start of a
-// rank, so that a change is an event and not a mystery.
+// What the bits of a result depend on beside the job: equal fingerprints give equal bits. Carried by every checkpoint
+// and every start of a rank, so that a change is an event and not a mystery.
 #pragma once
 
 #include <map>

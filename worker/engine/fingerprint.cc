@@ -1,4 +1,4 @@
-#include "worker/rank/fingerprint.h"
+#include "worker/engine/fingerprint.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/instruction_set.h"
@@ -14,6 +14,7 @@ std::map<std::string, std::string> Fingerprint(const EngineConfig& config) {
       {"data", absl::StrCat(config.layout.data)},
       {"tensor", absl::StrCat(config.layout.tensor)},
       {"micro_batch", absl::StrCat(config.layout.micro_batch)},
+      {"accumulation_steps", absl::StrCat(config.layout.accumulation_steps)},
       {"precision", config.layout.precision == Precision::kFp32 ? "fp32" : "bf16"},
       {"reduction", "rank_order"},
   };
