@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
 
@@ -118,7 +119,10 @@ absl::Status SqliteStore::CheckSchema() {
   if (code != SQLITE_ROW) return Error(code, "check");
   const auto* verdict = reinterpret_cast<const char*>(sqlite3_column_text(check, 0));
   if (verdict != nullptr && std::strcmp(verdict, "ok") == 0) return absl::OkStatus();
-  return Error(SQLITE_CORRUPT, "check");
+  // SQLite has no error to tell here: the check itself succeeded.
+  return absl::DataLossError(absl::StrCat("--state-dir: ", options_.directory, "/muster.db is damaged (",
+                                          absl::StrReplaceAll(verdict == nullptr ? "" : verdict, {{"\n", " "}}),
+                                          "): restore it from a copy, or move it away to begin with no jobs"));
 }
 
 absl::Status SqliteStore::Execute(const char* sql) {

@@ -11,12 +11,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/file.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 SqliteStoreOptions MakeOptions(const std::string& directory) {
   SqliteStoreOptions options;
@@ -144,6 +146,25 @@ TEST(SqliteStoreTest, ADirectoryThatCannotBeMadeIsRefused) {
   ASSERT_FALSE(store.ok());
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("--state-dir: "));
   EXPECT_THAT(std::string(store.status().message()), HasSubstr(directory.File("file")));
+}
+
+TEST(SqliteStoreTest, ADamagedPageIsToldAsTheCheckFoundIt) {
+  const TemporaryDirectory directory;
+  {
+    const auto store = SqliteStore::Open(MakeOptions(directory.path()));
+    ASSERT_TRUE(store.ok()) << store.status();
+    Batch batch;
+    for (int i = 0; i < 64; ++i) batch.puts.push_back({absl::StrCat("job/", i), std::string(1000, 'x')});
+    ASSERT_TRUE(CommitNow(**store, std::move(batch)).ok());
+  }
+  absl::StatusOr<std::string> bytes = ReadFile(directory.File("muster.db"));
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  ASSERT_GT(bytes->size(), 3u * 4096);
+  directory.Put("muster.db", bytes->replace(4096, 2000, std::string(2000, 'z')));
+  const auto store = SqliteStore::Open(MakeOptions(directory.path()));
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr("restore it from a copy"));
+  EXPECT_THAT(std::string(store.status().message()), Not(HasSubstr("another row available")));
 }
 
 TEST(SqliteStoreTest, ADamagedDatabaseIsDataLoss) {
