@@ -168,16 +168,35 @@ void AddData(CLI::App& app, std::optional<VerbOptions>& verb) {
       });
 }
 
+// The innermost verb that was named (`muster get`, of which one of its own verbs may be missing); adds its words to
+// `name`.
+const CLI::App& NamedVerb(const CLI::App& app, std::string& name) {
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  if (named.empty()) return app;
+  name += " " + named.front()->get_name();
+  return NamedVerb(*named.front(), name);
+}
+
+std::string FailureMessage(const CLI::App* app, const CLI::Error& error) {
+  std::string name = "muster";
+  const CLI::App& verb = NamedVerb(*app, name);
+  std::string message = "muster: " + std::string(error.what()) + "\n";
+  const std::vector<const CLI::App*> choices = verb.get_subcommands([](const CLI::App*) { return true; });
+  if (error.get_name() == "RequiredError" && !choices.empty()) {
+    message = name + ": say what:";
+    for (const CLI::App* choice : choices) message += " " + choice->get_name();
+    message += "\n";
+  }
+  return message + "Run `" + name + " --help` for what there is.\n";
+}
+
 }  // namespace
 
 std::variant<Invocation, ExitCode> ParseCommandLine(int argc, char** argv) {
   CLI::App app("muster: submit, watch and plan training jobs", "muster");
   app.set_version_flag("--version", std::string("muster ") + MUSTER_VERSION);
   app.footer(kFooter);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return std::string("muster: ") + error.what() +
-           "\nRun `muster --help`, or `muster VERB --help`, for what there is.\n";
-  });
+  app.failure_message(FailureMessage);
   app.require_subcommand(1);
   app.fallthrough();  // global flags may stand behind the verb
 

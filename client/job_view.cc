@@ -55,8 +55,8 @@ std::string RanksTable(const v1::Job& job) {
                {"PID", Align::kRight},
                {"STATE"},
                {"STEP", Align::kRight},
-               {"PLANNED", Align::kRight},
-               {"ARENA", Align::kRight},
+               {"PLANNED ARENA", Align::kRight},
+               {"USED ARENA", Align::kRight},
                {"RESIDENT", Align::kRight},
                {"LIMIT", Align::kRight}});
   for (const v1::RankStatus& rank : job.ranks()) {

@@ -91,9 +91,14 @@ void AddRanks(std::string& text, const v1::Plan& plan, const Palette& palette) {
     absl::StrAppend(&text, "   stage ", rank.stage(), "\n", indent, CategoriesLine(rank.memory()), "\n", indent,
                     "arena ", FormatBytes(rank.arena_bytes()), ", lower bound ",
                     FormatBytes(rank.arena_lower_bound_bytes()), "; outside it ", FormatBytes(rank.outside_bytes()));
-    if (!rank.outside_source().empty()) absl::StrAppend(&text, " (", rank.outside_source(), ")");
     text += "\n";
     first = last + 1;
+  }
+  if (plan.ranks_size() == 0) return;
+  absl::StrAppend(
+      &text, "\nTensors that are never live together share memory: the parts may add up to more than the arena.\n");
+  if (const std::string& source = plan.ranks(0).outside_source(); !source.empty()) {
+    absl::StrAppend(&text, "Outside the arena: ", source, ".\n");
   }
 }
 

@@ -45,7 +45,9 @@ absl::StatusOr<ExitCode> RunVerb(Session& session, const SubmitOptions& options)
   }
   const bool follow = options.wait || options.watch;
   if (!follow || session.options().output == OutputFormat::kTable) {
-    PrintResource(session.options(), *job, absl::StrCat(job->id(), " ", v1::JobState_Name(job->state()), "\n"));
+    std::string line = absl::StrCat(job->id(), " ", v1::JobState_Name(job->state()));
+    if (!job->queue_status().reason().empty()) absl::StrAppend(&line, ": ", job->queue_status().reason());
+    PrintResource(session.options(), *job, line + "\n");
     std::fflush(stdout);
   }
   if (!follow) return ExitCode::kOk;

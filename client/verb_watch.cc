@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "absl/time/clock.h"
+#include "absl/strings/str_cat.h"
 #include "client/job_view.h"
 #include "client/verbs.h"
 #include "client/watch_view.h"
@@ -52,8 +52,14 @@ absl::StatusOr<ExitCode> FollowJob(Session& session, const std::string& job, dou
     std::fflush(stdout);
   };
   const auto on_lost = [&](const absl::Status& status) {
-    if (!lost) std::fprintf(stderr, "lost the coordinator, trying again: %s\n", std::string(status.message()).c_str());
+    if (lost) return;
     lost = true;
+    const std::string line = absl::StrCat("lost the coordinator, trying again: ", status.message());
+    if (live) {
+      block.PrintAbove(line);
+    } else {
+      std::fprintf(stderr, "%s\n", line.c_str());
+    }
   };
 
   MUSTER_ASSIGN_OR_RETURN(const v1::Job ended, session.WatchJob(job, wait_timeout_seconds, on_change, on_lost));

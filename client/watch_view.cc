@@ -20,7 +20,8 @@ namespace muster {
 namespace {
 
 constexpr int kBarWidth = 30;
-constexpr int kSparklineWidth = 20;
+constexpr int kSparklineWidth = 20;  // half of it where the terminal is narrow
+constexpr int kNarrowColumns = 100;
 constexpr int kMemoryBarWidth = 10;
 constexpr int kRanksShown = 8;
 
@@ -91,7 +92,8 @@ std::string WatchView::HeadLine() const {
   if (job_.state() == v1::QUEUED && job_.queue_status().position() > 0) {
     absl::StrAppend(&line, "  position ", job_.queue_status().position(), " of ", job_.queue_status().length(), ": ",
                     job_.queue_status().reason());
-  } else if (job_.state() != v1::RUNNING && !job_.state_reason().empty()) {
+  } else if (!job_.state_reason().empty() &&
+             (job_.state() != v1::RUNNING || job_.state_reason_code() == "WORKER_LOST")) {
     absl::StrAppend(&line, "  ", job_.state_reason());
   }
   return line;
@@ -111,7 +113,9 @@ std::string WatchView::StepLine() const {
 
 std::string WatchView::LossLine() const {
   const v1::JobProgress& progress = job_.progress();
-  std::string line = absl::StrFormat("loss  %.3f  %s", progress.loss(), Sparkline(losses_, kSparklineWidth));
+  std::string line =
+      absl::StrFormat("loss  %.3f  %s", progress.loss(),
+                      Sparkline(losses_, width_ < kNarrowColumns ? kSparklineWidth / 2 : kSparklineWidth));
   if (progress.validations_size() > 0) absl::StrAppendFormat(&line, "  val %.3f", progress.validation_loss());
   absl::StrAppendFormat(&line, "   %s tokens/s   gradient norm %.2f", FormatRate(progress.tokens_per_second()),
                         progress.gradient_norm());
@@ -128,7 +132,11 @@ std::string WatchView::TimeLine() const {
   for (const auto& part : parts) total += part.second;
   if (total <= 0) return "";
   std::string line = "time ";
-  for (const auto& part : parts) absl::StrAppendFormat(&line, " %s %.0f", part.first, 100 * part.second / total);
+  for (const auto& part : parts) {
+    // What rounds to nothing is left out: the line is for what takes time.
+    const double percent = 100 * part.second / total;
+    if (percent >= 0.5) absl::StrAppendFormat(&line, " %s %.0f", part.first, percent);
+  }
   return absl::StrCat(line, " %");
 }
 

@@ -123,8 +123,8 @@ bool FillMicroBatch(const JobPlanRequest& request, JobPlan* plan) {
   if (micro_batch == 0 && request.memory_per_rank_bytes <= 0) {
     plan->problems.push_back({"MEMORY_NOT_KNOWN", "training.micro_batch",
                               "auto needs the memory of a rank, and neither the job nor the device tells it",
-                              "set resources.memory_per_rank, or training.micro_batch to a divisor of the per-replica "
-                              "batch"});
+                              "set resources.memory_per_rank (a coordinator takes it from its workers), or "
+                              "training.micro_batch to a divisor of the per-replica batch"});
     return false;
   }
   if (micro_batch == 0) micro_batch = ChooseMicroBatch(request);

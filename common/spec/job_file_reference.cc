@@ -24,7 +24,8 @@ resources: {ranks: 1}
 ```
 
 Sizes take KiB, MiB, GiB, TiB, KB, MB, GB, TB, as in `40GiB`; durations s, m, h, d. `auto` leaves a choice to the planner, which makes
-it once, before the first attempt. Values in brackets are known and refused by this version. This page is written from
+it once, before the first attempt; for `training.micro_batch` it needs to know the memory of a rank, which `muster plan`, without a
+coordinator, has from `resources.memory_per_rank` alone. Values in brackets are known and refused by this version. This page is written from
 `common/spec/field_table.cc`.
 )";
 

@@ -75,6 +75,26 @@ TEST(WatchViewTest, NoLineIsWiderThanTheTerminal) {
   EXPECT_THAT(widths, Each(::testing::Le(40u)));
 }
 
+TEST(WatchViewTest, EightyColumnsHoldEveryFigureWhole) {
+  v1::WatchJobResponse response = RunningJob();
+  v1::JobProgress& progress = *response.mutable_job()->mutable_progress();
+  progress.add_validations()->set_loss(2.4485);
+  progress.set_validation_loss(2.4485);
+  progress.set_gradient_norm(0.3719);
+  for (auto set : {&v1::PhaseSeconds::set_comm_exposed, &v1::PhaseSeconds::set_bubble,
+                   &v1::PhaseSeconds::set_checkpoint, &v1::PhaseSeconds::set_data_wait}) {
+    (progress.mutable_phases()->*set)(25);
+  }
+  WatchView view(Palette(false), 80);
+  for (int step = 1; step <= 212; ++step) {
+    progress.set_step(step);
+    view.Update(response);
+  }
+  const std::string block = Joined(view.Block());
+  EXPECT_THAT(block, HasSubstr("val 2.449   8,412 tokens/s   gradient norm 0.37\n"));
+  EXPECT_THAT(block, HasSubstr("checkpoint 12 %\n"));
+}
+
 TEST(WatchViewTest, EachEventIsShownOnce) {
   v1::WatchJobResponse response = RunningJob();
   v1::Event& event = *response.add_events();
