@@ -67,7 +67,9 @@ bool ProgressTracker::OnStep(int64_t rank, const v1::StepReport& report, absl::T
   if (v1::RankStatus* status = StatusOf(rank, job); status != nullptr) {
     status->set_step(report.step());
     status->set_state("training");
-    status->set_tokens(status->tokens() + report.tokens());
+    // The report counts the global batch, of which a replica takes its share.
+    const int64_t replicas = std::max<int64_t>(1, job->resolved_spec().parallelism().data());
+    status->set_tokens(status->tokens() + report.tokens() / replicas);
     AddScaled(report.phases(), 1.0, status->mutable_phases());
   }
   newest_phases_[rank] = report.phases();

@@ -52,6 +52,16 @@ TEST(ProgressTest, OnlyTheLeaderSpeaksForTheJobAndPhasesAreTheMeanOverRanks) {
   EXPECT_DOUBLE_EQ(job.ranks(1).phases().forward(), 0.1);
 }
 
+TEST(ProgressTest, ARankCountsTheTokensOfItsReplicaAndTheJobThoseOfAllReplicas) {
+  ProgressTracker tracker;
+  v1::Job job = MakeJob();
+  job.mutable_resolved_spec()->mutable_parallelism()->set_data(2);
+  tracker.BeginAttempt(&job);
+  for (int64_t step = 1; step <= 3; ++step) tracker.OnStep(0, MakeStep(step, true), absl::FromUnixSeconds(step), &job);
+  EXPECT_EQ(job.ranks(0).tokens(), 1500);
+  EXPECT_EQ(job.progress().tokens(), 3000);
+}
+
 TEST(ProgressTest, AValidationCountsOnceWhoeverReportsIt) {
   ProgressTracker tracker;
   v1::Job job = MakeJob();
