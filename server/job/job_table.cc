@@ -63,10 +63,13 @@ JobEntry* JobTable::Find(const std::string& id_or_name) {
     const auto found = jobs_.find(number);
     if (found != jobs_.end() && found->second->id() == id_or_name) return found->second.get();
   }
+  JobEntry* newest = nullptr;
   for (auto entry = jobs_.rbegin(); entry != jobs_.rend(); ++entry) {
-    if (entry->second->record.job().spec().name() == id_or_name) return entry->second.get();
+    if (entry->second->record.job().spec().name() != id_or_name) continue;
+    if (!IsFinal(entry->second->state())) return entry->second.get();
+    if (newest == nullptr) newest = entry->second.get();
   }
-  return nullptr;
+  return newest;
 }
 
 JobEntry* JobTable::FindRequest(const std::string& request_id) {

@@ -44,7 +44,7 @@ class JobTable {
   // `starts` of the coordinator on this state so far: revisions go on growing though progress is not stored.
   absl::Status Load(int64_t starts);
 
-  // By id, or the newest of that name. Null when there is none.
+  // By id, or the newest of that name that has not ended, or else the newest of that name. Null when there is none.
   JobEntry* Find(const std::string& id_or_name);
   // The job of this request id; null when there is none.
   JobEntry* FindRequest(const std::string& request_id);

@@ -40,6 +40,28 @@ class RecordingWatcher : public JobWatcher {
   absl::Status end;
 };
 
+TEST(JobManagerTest, ANameMeansTheNewestJobOfItThatHasNotEnded) {
+  CoordinatorHarness harness;
+  const std::string older = harness.Submit(MakeSpec("dup", 1));
+  const std::string newer = harness.Submit(MakeSpec("dup", 1));
+  EXPECT_EQ(harness.manager->Get("dup")->id(), newer);
+  const auto cancel = [&harness](const std::string& job) {
+    v1::CancelJobRequest request;
+    request.set_job(job);
+    std::string cancelled;
+    harness.manager->Cancel(request, [&cancelled](absl::StatusOr<v1::Job> reply) {
+      ASSERT_TRUE(reply.ok()) << reply.status();
+      cancelled = reply->id();
+    });
+    harness.Settle();
+    return cancelled;
+  };
+  EXPECT_EQ(cancel(newer), newer);
+  EXPECT_EQ(harness.manager->Get("dup")->id(), older);
+  EXPECT_EQ(cancel("dup"), older);
+  EXPECT_EQ(harness.manager->Get("dup")->id(), newer) << "all have ended: the newest";
+}
+
 TEST(JobManagerTest, ARepeatedRequestReturnsTheFirstJobEvenAfterARestart) {
   CoordinatorHarness harness;
   const absl::StatusOr<v1::Job> first = Submit(harness, MakeRequest("tiny", "request-1"));
