@@ -181,7 +181,8 @@ Rules CheckpointAndPolicy() {
 
 Rules AllRules() {
   Rules all = {
-      Text("name", "required", TextKind::kName, "for people; a command that takes a name means the newest job of it"),
+      Text("name", "required", TextKind::kName,
+           "for people; a command that takes a name means the newest job of it that has not ended, else the newest"),
       Text("labels", "none", TextKind::kFree, "key-value pairs to select jobs by"),
   };
   const Rules sections[] = {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/plan/layout_check.h"
 #include "common/plan/ledger.h"
 #include "common/spec/field_rules.h"
@@ -156,6 +157,15 @@ void CheckSupported(const v1::JobSpec& spec, Problems* problems) {
   refuse(spec.policy().has_start_deadline(), "policy.start_deadline", "a start deadline", "leave it out");
 }
 
+// Commands take an id or a name: what reads like an id must mean that id, also before there is such a job.
+void CheckNameIsNoId(const v1::JobSpec& spec, Problems* problems) {
+  absl::string_view number = spec.name();
+  if (!absl::ConsumePrefix(&number, "job-") || number.empty()) return;
+  if (number.find_first_not_of("0123456789") != absl::string_view::npos) return;
+  problems->push_back({"OUT_OF_RANGE", "name", absl::StrCat("\"", spec.name(), "\" reads like the id of a job"),
+                       "choose a name that is not \"job-\" and a number"});
+}
+
 // Fields that are right by themselves and contradict each other.
 void CheckTogether(const v1::JobSpec& spec, Problems* problems) {
   const v1::LearningRateScheduleSpec& schedule = spec.training().schedule();
@@ -175,6 +185,7 @@ void CheckTogether(const v1::JobSpec& spec, Problems* problems) {
 std::vector<Problem> ValidateSpec(const v1::JobSpec& spec) {
   Problems found;
   FieldCheck(&found).CheckMessage(spec, "");
+  CheckNameIsNoId(spec, &found);
   CheckSupported(spec, &found);
   if (found.empty()) {
     v1::JobSpec filled = spec;

@@ -40,6 +40,22 @@ TEST(SpecAdmissionTest, AJobThatNamesNoMemoryIsFittedIntoTheRegisteredDevices) {
   EXPECT_EQ(admitted->plan.ranks(0).limit_bytes(), int64_t{512} << 20);
 }
 
+TEST(SpecAdmissionTest, ANameThatReadsLikeAnIdIsRefused) {
+  v1::JobSpec spec = OpenSpec();
+  spec.set_name("job-1");
+  const auto refused = SpecAdmission().Admit(spec, "job-7", WorkerWith(2, int64_t{512} << 20));
+  ASSERT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  const google::rpc::BadRequest details = BadRequestOf(refused.status());
+  ASSERT_EQ(details.field_violations_size(), 1);
+  EXPECT_EQ(details.field_violations(0).field(), "spec.name");
+  EXPECT_EQ(details.field_violations(0).description(),
+            "\"job-1\" reads like the id of a job; choose a name that is not \"job-\" and a number");
+  for (const char* name : {"job-one", "job-", "my-job-1", "job-1b"}) {
+    spec.set_name(name);
+    EXPECT_TRUE(SpecAdmission().Admit(spec, "job-7", WorkerWith(2, int64_t{512} << 20)).ok()) << name;
+  }
+}
+
 TEST(SpecAdmissionTest, AJobThatNoDeviceCouldHoldIsRefusedWithTheReason) {
   v1::JobSpec spec = OpenSpec();
   spec.mutable_training()->set_micro_batch(8);
