@@ -19,6 +19,11 @@ RankEnd DescribeEnd(const server::RankRecord& rank, const v1::RankExit* exit) {
                  (rank.action() == v1::KILL && exit->kind() != v1::EXIT_USER_ERROR);
   end.cause = CauseOfExit(exit->kind());
   end.message = absl::StrCat("rank ", rank.rank());
+  if (rank.action() == v1::KILL && exit->kind() == v1::EXIT_KILLED) {
+    // The signal is how it was made to end, not why: that is what the job's state says.
+    absl::StrAppend(&end.message, " stopped on ", rank.worker());
+    return end;
+  }
   switch (exit->kind()) {
     case v1::EXIT_COMPLETED:
       absl::StrAppend(&end.message, " is done");

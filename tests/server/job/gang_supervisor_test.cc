@@ -11,6 +11,15 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
+std::vector<v1::Event> EventsOf(CoordinatorHarness& harness, const std::string& job, const std::string& type) {
+  v1::ListEventsRequest request;
+  request.set_job(job);
+  request.add_types(type);
+  const absl::StatusOr<v1::ListEventsResponse> response = harness.manager->ListEvents(request);
+  EXPECT_TRUE(response.ok()) << response.status();
+  return {response->events().begin(), response->events().end()};
+}
+
 TEST(GangSupervisorTest, AJobRunsFromSubmissionToCompletion) {
   CoordinatorHarness harness;
   FakeAgent& agent = harness.AddAgent("worker-0", 4);
@@ -146,6 +155,28 @@ TEST(GangSupervisorTest, CancellingKillsTheRanksAndFreesTheDevices) {
   harness.Settle();
   EXPECT_EQ(harness.Job(id).state(), v1::CANCELLED);
   EXPECT_EQ(harness.Job(next).state(), v1::STARTING);
+}
+
+TEST(GangSupervisorTest, RanksThatACancellationEndedAreNotToldOfAsFailures) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 2);
+  const std::string id = harness.Submit(MakeSpec("tiny", 2));
+  harness.Train();
+  agent.obeys = false;
+  v1::CancelJobRequest request;
+  request.set_job(id);
+  harness.manager->Cancel(request, [](absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); });
+  harness.Settle();
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    agent.End(rank, v1::EXIT_KILLED, 9, "killed: the coordinator ended this attempt");
+  }
+  harness.Settle();
+  ASSERT_EQ(harness.Job(id).state(), v1::CANCELLED);
+  const std::vector<v1::Event> ends = EventsOf(harness, id, "RANK_EXITED");
+  ASSERT_EQ(ends.size(), 2);
+  EXPECT_EQ(ends[1].severity(), v1::INFO);
+  EXPECT_EQ(ends[1].message(), "rank 1 stopped on worker-0");
+  EXPECT_EQ(harness.Job(id).ranks(1).exit_reason(), "rank 1 stopped on worker-0");
 }
 
 TEST(GangSupervisorTest, PausingStopsAtACheckpointAndResumingGoesOnThere) {
