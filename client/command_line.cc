@@ -59,7 +59,9 @@ CLI::App* AddVerb(CLI::App& parent, const char* name, const char* help, std::opt
 }
 
 void AddWaitTimeout(CLI::App& command, double& seconds) {
-  command.add_option("--wait-timeout", seconds, "Give up waiting after this many seconds (exit 7); the job goes on")
+  command
+      .add_option("--wait-timeout", seconds,
+                  "Give up waiting after this many seconds (exit 7; 0: never); the job goes on")
       ->check(AtLeast(0));
 }
 

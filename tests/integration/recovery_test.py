@@ -110,11 +110,11 @@ class RecoveryTest(unittest.TestCase):
 
     def test_worker_that_stands_still_for_seconds_loses_no_report(self):
         job = self.cluster.submit(self.spec("frozen"))
-        self.cluster.wait_for_step(job, 25)
+        before = self.cluster.wait_for_step(job, 25)
         old = self.pids(job)
         agent = self.cluster.workers["worker-0"].pid
         os.kill(agent, signal.SIGSTOP)
-        last = self.cluster.checkpoints / "frozen" / "attempt-1" / f"step-{STEPS}"
+        last = (self.cluster.checkpoints / before["last_checkpoint"]["path"]).parent / f"step-{STEPS}"
         cluster.wait_until(last.exists, "the ranks train to the end without their agent", 60)
         # By then a rank that gives its last reports up has ended, unseen by the agent.
         done_at = time.monotonic()
