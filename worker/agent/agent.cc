@@ -280,7 +280,7 @@ void Agent::Tick() {
   for (const v1::ObservedRank& rank : supervisor_.Observe()) {
     if (rank.phase() == v1::RANK_EXITED) continue;
     ++busy;
-    exporter_.OnResident(RankKey::Of(rank), rank.resident_bytes());
+    if (rank.resident_bytes() > 0) exporter_.OnResident(RankKey::Of(rank), rank.resident_bytes());
   }
   const int64_t unhealthy = shutdowns_ > 0 ? options_.slots - busy : 0;
   exporter_.OnDevices(options_.slots - busy - unhealthy, busy, unhealthy);

@@ -33,6 +33,7 @@ struct RankSupervisor::Rank {
   absl::Time started_at;
   int64_t step = 0;
   std::string reported_message;
+  bool finished = false;  // it said so, and is giving its memory back
 
   ChildProcess child;
   FdWatcher::Id output_watch = 0;
@@ -257,6 +258,7 @@ bool RankSupervisor::OnReport(const v1::RankReport& report) {
     rank->step = report.started().resumed_step();
   } else if (report.has_finished()) {
     rank->reported_message = report.finished().message();
+    rank->finished = true;
   }
   const bool joined = report.report_case() != v1::RankReport::REPORT_NOT_SET && !report.has_finished();
   if (joined) {
@@ -305,7 +307,8 @@ std::vector<v1::ObservedRank> RankSupervisor::Observe() const {
     *seen.mutable_started_at() = ToProto(rank->started_at);
     if (rank->living()) {
       seen.set_pid(rank->child.pid);
-      seen.set_resident_bytes(ResidentBytes(rank->child.pid));
+      // The last figure that people see stays the one of a rank that trained.
+      if (!rank->finished) seen.set_resident_bytes(ResidentBytes(rank->child.pid));
     } else {
       *seen.mutable_exit() = rank->exit;
     }
