@@ -34,10 +34,10 @@ def main():
     print()
     print(f"throughput  {progress['tokens_per_second']:,.0f} tokens/s, {int(progress['tokens']):,} tokens")
     print()
-    print("memory      planned arena   used arena     resident")
+    print("memory      planned arena   used arena peak resident")
     for rank in job["ranks"]:
         planned = job["plan"]["ranks"][int(rank["rank"])]["arena_bytes"]
-        print(f"  rank {rank['rank']}    {mib(planned):>13} {mib(rank['arena_bytes']):>12} {mib(rank['resident_bytes']):>12}")
+        print(f"  rank {rank['rank']}    {mib(planned):>13} {mib(rank['arena_bytes']):>12} {mib(rank['resident_bytes']):>13}")
     print()
     print(f"coordinator {coordinator}   metrics http://{musterd_http}/metrics (musterd), http://{worker_http}/metrics (worker-0)")
 

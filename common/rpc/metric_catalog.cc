@@ -68,7 +68,7 @@ const std::vector<MetricInfo>& Catalog() {
        "bytes",
        "muster-worker",
        {"job_id", "rank"},
-       "Resident memory of the rank's process."},
+       "Memory of the rank's process that is resident now; 0 when it has ended."},
       {"muster_rank_phase_seconds_total",
        kCounter,
        "seconds",

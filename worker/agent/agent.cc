@@ -13,6 +13,7 @@
 #include "common/rpc/proto_time.h"
 #include "worker/agent/earlier_ranks.h"
 #include "worker/agent/inventory.h"
+#include "worker/agent/process_stats.h"
 
 namespace muster {
 namespace {
@@ -280,7 +281,7 @@ void Agent::Tick() {
   for (const v1::ObservedRank& rank : supervisor_.Observe()) {
     if (rank.phase() == v1::RANK_EXITED) continue;
     ++busy;
-    if (rank.resident_bytes() > 0) exporter_.OnResident(RankKey::Of(rank), rank.resident_bytes());
+    exporter_.OnResident(RankKey::Of(rank), ResidentBytes(rank.pid()));
   }
   const int64_t unhealthy = shutdowns_ > 0 ? options_.slots - busy : 0;
   exporter_.OnDevices(options_.slots - busy - unhealthy, busy, unhealthy);

@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
+#include "worker/agent/process_stats.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -81,6 +82,7 @@ absl::StatusOr<ChildProcess> StartChild(const ChildCommand& command) {
   fcntl(child.output.get(), F_SETFL, O_NONBLOCK);
 
   const pid_t parent = getpid();
+  child.resident_at_fork_bytes = ResidentBytes(parent);
   child.pid = fork();
   if (child.pid < 0) return absl::ErrnoToStatus(errno, "forking");
   if (child.pid == 0) {
@@ -104,7 +106,9 @@ absl::StatusOr<ChildProcess> StartChild(const ChildCommand& command) {
 
 absl::StatusOr<ChildEnd> ReapChild(const ChildProcess& child) {
   siginfo_t info{};
-  while (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(child.pidfd.get()), &info, WEXITED) != 0) {
+  rusage usage{};
+  // The system call and not waitid(), whose wrapper leaves out the usage.
+  while (syscall(SYS_waitid, P_PIDFD, child.pidfd.get(), &info, WEXITED, &usage) != 0) {
     if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat("waiting for process ", child.pid));
   }
   ChildEnd end;
@@ -113,6 +117,8 @@ absl::StatusOr<ChildEnd> ReapChild(const ChildProcess& child) {
   } else {
     end.signal = info.si_status;
   }
+  const int64_t peak = int64_t{usage.ru_maxrss} << 10;
+  if (peak > child.resident_at_fork_bytes) end.peak_resident_bytes = peak;
   return end;
 }
 

@@ -29,14 +29,19 @@ struct ChildCommand {
 
 struct ChildProcess {
   pid_t pid = -1;
-  FileDescriptor pidfd;   // readable when the child has ended
-  FileDescriptor output;  // its stdout and stderr, non-blocking
+  int64_t resident_at_fork_bytes = 0;  // our own, which the kernel counts as the child's too
+  FileDescriptor pidfd;                // readable when the child has ended
+  FileDescriptor output;               // its stdout and stderr, non-blocking
 };
 
 // How a child ended.
 struct ChildEnd {
   int exit_code = -1;  // -1 when a signal ended it
   int signal = 0;
+
+  // The most bytes that were resident. 0 when the kernel cannot tell the child's from ours, which it was a copy of
+  // before it became its program: when we were the larger one.
+  int64_t peak_resident_bytes = 0;
 };
 
 // The kernel kills the child (SIGKILL) when the *thread* that called this ends: call it from one that lives as long as

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -33,7 +34,7 @@ struct RankSupervisor::Rank {
   absl::Time started_at;
   int64_t step = 0;
   std::string reported_message;
-  bool finished = false;  // it said so, and is giving its memory back
+  int64_t peak_resident_bytes = 0;  // as far as sampled; the whole truth once it is reaped
 
   ChildProcess child;
   FdWatcher::Id output_watch = 0;
@@ -201,7 +202,8 @@ void RankSupervisor::OnExit(const RankKey& key) {
   Rank* rank = Find(key);
   if (rank == nullptr || !rank->living()) return;
   SignalChild(rank->child, SIGKILL);  // whatever it left in its process group
-  const absl::StatusOr<ChildEnd> end = ReapChild(rank->child);
+  const ChildEnd end = ReapChild(rank->child).value_or(ChildEnd{});
+  rank->peak_resident_bytes = std::max(rank->peak_resident_bytes, end.peak_resident_bytes);
   ReadOutput(key);
   ExitContext context;
   context.killed_because = rank->killed_because;
@@ -211,7 +213,7 @@ void RankSupervisor::OnExit(const RankKey& key) {
   context.last_lines = spool_->End(key);
   watcher_->Forget(rank->output_watch);
   watcher_->Forget(rank->exit_watch);
-  End(*rank, ExplainExit(end.value_or(ChildEnd{}), context));
+  End(*rank, ExplainExit(end, context));
 }
 
 void RankSupervisor::End(Rank& rank, v1::RankExit exit) {
@@ -258,7 +260,6 @@ bool RankSupervisor::OnReport(const v1::RankReport& report) {
     rank->step = report.started().resumed_step();
   } else if (report.has_finished()) {
     rank->reported_message = report.finished().message();
-    rank->finished = true;
   }
   const bool joined = report.report_case() != v1::RankReport::REPORT_NOT_SET && !report.has_finished();
   if (joined) {
@@ -292,9 +293,9 @@ bool RankSupervisor::all_acknowledged() const {
   return true;
 }
 
-std::vector<v1::ObservedRank> RankSupervisor::Observe() const {
+std::vector<v1::ObservedRank> RankSupervisor::Observe() {
   std::vector<v1::ObservedRank> observed;
-  for (const auto& [key, rank] : ranks_) {
+  for (auto& [key, rank] : ranks_) {
     if (rank->acknowledged) continue;
     v1::ObservedRank& seen = observed.emplace_back();
     seen.set_job_id(key.job_id);
@@ -307,11 +308,12 @@ std::vector<v1::ObservedRank> RankSupervisor::Observe() const {
     *seen.mutable_started_at() = ToProto(rank->started_at);
     if (rank->living()) {
       seen.set_pid(rank->child.pid);
-      // The last figure that people see stays the one of a rank that trained.
-      if (!rank->finished) seen.set_resident_bytes(ResidentBytes(rank->child.pid));
+      // A process on its way out has no memory any more: what was seen before stays.
+      rank->peak_resident_bytes = std::max(rank->peak_resident_bytes, PeakResidentBytes(rank->child.pid));
     } else {
       *seen.mutable_exit() = rank->exit;
     }
+    seen.set_resident_bytes(rank->peak_resident_bytes);
   }
   return observed;
 }

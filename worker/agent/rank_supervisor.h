@@ -68,7 +68,8 @@ class RankSupervisor {
 
   int64_t living() const;
   bool all_acknowledged() const;
-  std::vector<v1::ObservedRank> Observe() const;
+  // Samples what the ranks use.
+  std::vector<v1::ObservedRank> Observe();
   // The assignment of a rank that is here, living or not; null otherwise.
   const v1::Assignment* FindAssignment(const RankKey& rank) const;
 

@@ -54,6 +54,25 @@ TEST(ChildProcessTest, TellsTheSignalThatEndedIt) {
   EXPECT_EQ(end->signal, SIGSEGV);
 }
 
+TEST(ChildProcessTest, TellsTheMostMemoryThatItHad) {
+  const auto child = StartChild(Shell("exec dd if=/dev/zero of=/dev/null bs=96M count=1 2>/dev/null"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  const auto end = ReapChild(*child);
+  ASSERT_TRUE(end.ok());
+  EXPECT_GE(end->peak_resident_bytes, int64_t{96} << 20);
+  EXPECT_LT(end->peak_resident_bytes, int64_t{128} << 20);
+}
+
+// The kernel counts what was resident before the exec, which was ours.
+TEST(ChildProcessTest, DoesNotTellOurMemoryForThatOfTheChild) {
+  const std::string ours(96 << 20, 'x');
+  const auto child = StartChild(Shell("exit 0"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  const auto end = ReapChild(*child);
+  ASSERT_TRUE(end.ok());
+  EXPECT_LT(end->peak_resident_bytes, static_cast<int64_t>(ours.size()));
+}
+
 TEST(ChildProcessTest, CarriesStdoutStderrAndTheEnvironment) {
   ChildCommand command = Shell("echo out $MUSTER_TEST_VALUE; echo err >&2");
   command.environment = {{"MUSTER_TEST_VALUE", "42"}};

@@ -121,6 +121,15 @@ TEST_F(RankSupervisorTest, ReportsExitCodeAndLastLinesUntilAcknowledged) {
   loop_.Do([&] { EXPECT_EQ(supervisor_->living(), 0); });
 }
 
+TEST_F(RankSupervisorTest, ReportsTheMostMemoryThatARankHadAlsoAfterItsEnd) {
+  // It holds 96 MiB for a moment only, and no sample need fall in it.
+  Begin({"exec dd if=/dev/zero of=/dev/null bs=96M count=1"});
+  Desire(1, 1, 1);
+  ASSERT_TRUE(AwaitDead());
+  EXPECT_GE(Observe()[0].resident_bytes(), int64_t{96} << 20);
+  EXPECT_LT(Observe()[0].resident_bytes(), int64_t{128} << 20);
+}
+
 TEST_F(RankSupervisorTest, KillsTheRestOfAGangAtOnce) {
   Begin({kRunForEver, kRunForEver, "read line < '" + directory_.File("fifo") + "'; kill -KILL $$"});
   ASSERT_EQ(mkfifo(directory_.File("fifo").c_str(), 0600), 0);
