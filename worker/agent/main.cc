@@ -11,10 +11,12 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/signals.h"
 #include "common/rpc/event_loop.h"
 #include "common/rpc/metric_catalog.h"
+#include "common/spec/scalars.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/options.h"
 
@@ -27,6 +29,7 @@ constexpr int kExitUsage = 2;
 struct Flags {
   AgentOptions options;
   std::string coordinator;
+  std::string slot_memory = "512MiB";
   std::string http = "127.0.0.1:7072";
   std::string log_level = "info";
   bool print_metrics_docs = false;
@@ -38,8 +41,9 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.add_option("--coordinator", flags.coordinator, "Where musterd listens, HOST:PORT")->envname("MUSTER_COORDINATOR");
   app.add_option("--name", options.name, "This worker's name, unique in the cluster (default: the host's name)");
   app.add_option("--slots", options.slots, "Ranks that may run here at once on the CPU")->capture_default_str();
-  app.add_option("--slot-memory", options.slot_memory_bytes, "Memory of one rank, as in 512MiB (the default)")
-      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--slot-memory", flags.slot_memory,
+                 "Memory of one rank, with KiB, MiB or GiB (1024), or KB, MB or GB (1000)")
+      ->capture_default_str();
   app.add_option("--http", flags.http, "Serve /metrics and /healthz on HOST:PORT; port 0 picks a free one")
       ->capture_default_str();
   app.add_option("--address", options.address,
@@ -63,7 +67,7 @@ int Refuse(const absl::Status& status, int exit_code) {
   return exit_code;
 }
 
-absl::Status ReadAddresses(Flags& flags) {
+absl::Status ReadFlags(Flags& flags) {
   if (!flags.coordinator.empty()) {
     absl::StatusOr<HostPort> coordinator = ParseHostPort(flags.coordinator, "--coordinator");
     if (!coordinator.ok()) return coordinator.status();
@@ -72,6 +76,11 @@ absl::Status ReadAddresses(Flags& flags) {
   absl::StatusOr<HostPort> http = ParseHostPort(flags.http, "--http");
   if (!http.ok()) return http.status();
   flags.options.http = *http;
+  absl::StatusOr<int64_t> slot_memory = ParseSize(flags.slot_memory);
+  if (!slot_memory.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--slot-memory: ", slot_memory.status().message()));
+  }
+  flags.options.slot_memory_bytes = *slot_memory;
   return absl::OkStatus();
 }
 
@@ -91,8 +100,9 @@ int Serve(const Flags& flags) {
     absl::MutexLock lock(&mutex);
     agent = *std::move(created);
   }
-  std::printf("muster-worker %s: http on %s, %lld CPU slots\n", flags.options.name.c_str(),
-              agent->http_address().ToString().c_str(), static_cast<long long>(flags.options.slots));
+  std::printf("muster-worker %s: http on %s, %lld CPU slot%s\n", flags.options.name.c_str(),
+              agent->http_address().ToString().c_str(), static_cast<long long>(flags.options.slots),
+              flags.options.slots == 1 ? "" : "s");
   std::fflush(stdout);
   agent->Run();
   absl::MutexLock lock(&mutex);
@@ -117,7 +127,7 @@ int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("muster-worker"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
-  if (absl::Status status = ReadAddresses(flags); !status.ok()) return Refuse(status, kExitUsage);
+  if (absl::Status status = ReadFlags(flags); !status.ok()) return Refuse(status, kExitUsage);
   std::error_code error;
   FillAgentDefaults(std::filesystem::read_symlink("/proc/self/exe", error).string(), flags.options);
   if (absl::Status status = CheckAgentOptions(flags.options); !status.ok()) return Refuse(status, kExitUsage);

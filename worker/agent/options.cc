@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "worker/agent/process_stats.h"
 
 namespace muster {
 namespace {
@@ -30,6 +35,25 @@ absl::Status Wrong(absl::string_view flag, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", why));
 }
 
+// Every slot may be full at once, so a host with less memory than that would have the kernel kill ranks.
+absl::Status CheckMemory(const AgentOptions& options) {
+  const int64_t host_bytes = HostMemoryBytes();
+  const int64_t share_bytes = host_bytes / options.slots;
+  if (options.slot_memory_bytes <= share_bytes) return absl::OkStatus();
+  std::vector<std::string> fitting;
+  if (const int64_t slots = host_bytes / options.slot_memory_bytes; slots > 0) {
+    fitting.push_back(absl::StrCat("--slots ", slots));
+  }
+  if (share_bytes >= kSmallestSlotBytes) fitting.push_back(absl::StrCat("--slot-memory ", share_bytes >> 20, "MiB"));
+  const double gibibytes = static_cast<double>(options.slot_memory_bytes) / (1 << 30);
+  return Wrong(
+      "--slots, --slot-memory",
+      absl::StrFormat("%d of %.2f GiB are %.2f GiB, but this host has %.2f GiB; %s", options.slots, gibibytes,
+                      static_cast<double>(options.slots) * gibibytes, static_cast<double>(host_bytes) / (1 << 30),
+                      fitting.empty() ? "fewer slots of less memory would fit"
+                                      : absl::StrCat(absl::StrJoin(fitting, " or "), " would fit")));
+}
+
 }  // namespace
 
 absl::Status CheckAgentOptions(const AgentOptions& options) {
@@ -44,6 +68,7 @@ absl::Status CheckAgentOptions(const AgentOptions& options) {
     return Wrong("--slot-memory",
                  absl::StrCat(options.slot_memory_bytes, " bytes are too few for a rank; 32MiB is the least"));
   }
+  MUSTER_RETURN_IF_ERROR(CheckMemory(options));
   if (!IsName(options.name)) {
     return Wrong("--name",
                  absl::StrCat("\"", options.name, "\" is not a name: up to 63 letters, digits, '-', '_' and '.'"));

@@ -22,6 +22,7 @@ struct AgentOptions {
   int64_t slots = 1;
 
   // Bytes that one rank may use, reported to the planner and enforced on the process.
+  // All slots together must fit the host.
   int64_t slot_memory_bytes = int64_t{512} << 20;
 
   // Where /metrics and /healthz are served; port 0 picks a free one.

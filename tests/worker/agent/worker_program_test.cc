@@ -57,6 +57,23 @@ TEST(WorkerProgramTest, WrongFlagsExitWithTwoAndNameTheFlag) {
   }
 }
 
+// A job file's memory_per_rank is read by the same words.
+TEST(WorkerProgramTest, ReadsSizesAsJobFilesDo) {
+  const std::string too_few = "--coordinator 127.0.0.1:7070 --slot-memory ";
+  EXPECT_THAT(RunWorker(too_few + "1MB").output, HasSubstr("--slot-memory: 1000000 bytes are too few"));
+  EXPECT_THAT(RunWorker(too_few + "1MiB").output, HasSubstr("--slot-memory: 1048576 bytes are too few"));
+  EXPECT_THAT(RunWorker(too_few + "many").output, HasSubstr("--slot-memory: \"many\" is not a size: write bytes, or"));
+}
+
+TEST(WorkerProgramTest, RefusesSlotsThatTheHostHasNoMemoryFor) {
+  const Outcome slots = RunWorker("--coordinator 127.0.0.1:7070 --slots 1024 --slot-memory 100GiB");
+  EXPECT_EQ(slots.exit_code, 2);
+  EXPECT_THAT(slots.output,
+              HasSubstr("--slots, --slot-memory: 1024 of 100.00 GiB are 102400.00 GiB, but this host has "));
+  EXPECT_THAT(slots.output, HasSubstr(" would fit\n"));
+  EXPECT_EQ(RunWorker("--coordinator 127.0.0.1:7070 --slots 2 --slot-memory 9000000TB").exit_code, 2);  // no overflow
+}
+
 TEST(WorkerProgramTest, SaysItsVersionHelpAndMetrics) {
   EXPECT_THAT(RunWorker("--version").output, HasSubstr("muster-worker "));
   EXPECT_EQ(RunWorker("--help").exit_code, 0);
@@ -68,7 +85,7 @@ TEST(WorkerProgramTest, WaitsForItsCoordinatorAndEndsCleanly) {
   TemporaryDirectory directory;
   ChildCommand command;
   command.arguments = {MUSTER_WORKER_PROGRAM, "--coordinator=127.0.0.1:1",      "--name=worker-0", "--http=127.0.0.1:0",
-                       "--slots=4",           "--state-dir=" + directory.path()};
+                       "--slots=1",           "--state-dir=" + directory.path()};
   const auto child = StartChild(command);
   ASSERT_TRUE(child.ok()) << child.status();
   std::string text;
@@ -81,7 +98,7 @@ TEST(WorkerProgramTest, WaitsForItsCoordinatorAndEndsCleanly) {
     text.append(buffer, static_cast<size_t>(count));
   }
   EXPECT_THAT(text, HasSubstr("muster-worker worker-0: http on 127.0.0.1:"));
-  EXPECT_THAT(text, HasSubstr("4 CPU slots"));
+  EXPECT_THAT(text, HasSubstr("1 CPU slot\n"));
   SignalChild(*child, SIGTERM);
   const auto end = ReapChild(*child);
   EXPECT_EQ(end->exit_code, 0);
