@@ -1,5 +1,6 @@
 """The files of deploy/ are accepted by the tools that read them, and name only flags that the programs have."""
 
+import json
 import os
 import pathlib
 import re
@@ -42,6 +43,14 @@ class DeployFilesTest(unittest.TestCase):
 
     def test_prometheus_accepts_its_configuration(self):
         self.assertIn("SUCCESS", run(tool("promtool"), "check", "config", "deploy/prometheus/prometheus.yml"))
+
+    def test_dashboard_takes_a_jobs_throughput_from_the_job(self):
+        """No figure of a rank is it: replicas process different tokens, stages of one replica the same."""
+        dashboard = json.loads((ROOT / "deploy/grafana/job.json").read_text(encoding="utf-8"))
+        panels = [panel for panel in dashboard["panels"] if panel["title"] == "Tokens per second"]
+        self.assertTrue(panels)
+        for panel in panels:
+            self.assertEqual([target["expr"] for target in panel["targets"]], ['muster_job_tokens_per_second{job_id="$job"}'])
 
     def test_every_flag_in_the_files_exists(self):
         musterd, worker = flags_of("musterd"), flags_of("muster-worker")
