@@ -75,10 +75,15 @@ class RecoveryTest(unittest.TestCase):
         self.cluster.wait_for_step(job, 25)
         before = self.pids(job)
         self.cluster.coordinator.kill()
-        self.assertTrue(all(cluster.is_alive(pid) for pid in before))
+        checkpoints = set((self.cluster.checkpoints / "headless").rglob("step-*[0-9]"))
+        cluster.wait_until(lambda: set((self.cluster.checkpoints / "headless").rglob("step-*[0-9]")) - checkpoints,
+                           "ranks train on without a coordinator", 20)
+        # Held, so that the job cannot end before the new coordinator is seen with the same ranks.
+        os.kill(before[0], signal.SIGSTOP)
         self.cluster.start_coordinator()
         self.cluster.wait_for_workers(1)
         self.assertEqual(self.pids(job), before)
+        os.kill(before[0], signal.SIGCONT)
         done = self.assert_same_as_calm(job)
         self.assertEqual(int(done["attempt"]), 1)
         self.assertEqual(int(done["restarts"]), 0)
