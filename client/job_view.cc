@@ -8,6 +8,7 @@
 #include "client/session.h"
 #include "client/watch_view.h"
 #include "common/base/format_bytes.h"
+#include "common/base/format_seconds.h"
 #include "common/rpc/proto_time.h"
 
 namespace muster {

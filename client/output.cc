@@ -121,11 +121,4 @@ std::string FormatRate(double per_second) {
   return absl::StrFormat("%.1f", per_second);
 }
 
-std::string FormatSeconds(double seconds) {
-  if (seconds < 59.95) return seconds < 9.995 ? absl::StrFormat("%.2f s", seconds) : absl::StrFormat("%.1f s", seconds);
-  const int64_t whole = std::llround(seconds);
-  if (whole < 3600) return absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
-  return absl::StrFormat("%d h %02d min", whole / 3600, whole % 3600 / 60);
-}
-
 }  // namespace muster

@@ -44,7 +44,5 @@ size_t DisplayWidth(absl::string_view text);
 std::string FormatCount(int64_t value);
 // 41.3k, 8,412, 0.71: for throughputs and losses at a glance.
 std::string FormatRate(double per_second);
-// 1 min 04 s, 12.3 s, 3 h 05 min.
-std::string FormatSeconds(double seconds);
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "client/output.h"
 #include "client/session.h"
 #include "common/base/format_bytes.h"
+#include "common/base/format_seconds.h"
 #include "common/rpc/proto_time.h"
 
 namespace muster {

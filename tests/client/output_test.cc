@@ -45,10 +45,6 @@ TEST(OutputTest, FiguresAreReadable) {
   EXPECT_EQ(FormatCount(12), "12");
   EXPECT_EQ(FormatRate(8412.3), "8,412");
   EXPECT_EQ(FormatRate(41300), "41.3k");
-  EXPECT_EQ(FormatSeconds(1.4), "1.40 s");
-  EXPECT_EQ(FormatSeconds(64), "1 min 04 s");
-  EXPECT_EQ(FormatSeconds(59.99), "1 min 00 s");
-  EXPECT_EQ(FormatSeconds(11'100), "3 h 05 min");
 }
 
 }  // namespace
