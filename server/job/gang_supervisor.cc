@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/format_seconds.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
@@ -93,7 +94,7 @@ void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string&
   if (entry.state() == v1::CANCELLING) OrderRanks(v1::KILL, &entry.record);
   if (entry.state() == v1::PAUSING) OrderRanks(v1::STOP, &entry.record);
   // Training stands still for the user from here on: that is no recovery.
-  if (event == JobEvent::kPause) entry.record.clear_failed_at();
+  if (event == JobEvent::kPause) entry.record.clear_still_since();
   if (event == JobEvent::kResume) *entry.record.mutable_queued_at() = ToProto(clock_->Now());
   SettleStopping(entry);
   Save(entry, [this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
@@ -125,7 +126,7 @@ void GangSupervisor::CheckStartDeadline(JobEntry& entry) {
   if (deadline <= absl::ZeroDuration()) return;
   if (clock_->Now() - FromProto(entry.record.job().submitted_at()) < deadline) return;
   Fail(entry, "START_DEADLINE",
-       absl::StrCat("it had not started ", absl::FormatDuration(deadline), " after it was submitted"));
+       absl::StrCat("it had not started ", FormatSeconds(absl::ToDoubleSeconds(deadline)), " after it was submitted"));
   Save(entry);
 }
 
@@ -244,8 +245,8 @@ bool GangSupervisor::SettleTraining(JobEntry& entry) {
   }
   if (clock_->SinceBoot() - entry.state_since <= options_.start_timeout) return false;
   entry.record.set_failure_cause(WorseCause(entry.record.failure_cause(), server::NOT_STARTED));
-  entry.record.set_failure_message(
-      absl::StrCat("not every rank trained ", absl::FormatDuration(options_.start_timeout), " after it was placed"));
+  entry.record.set_failure_message(absl::StrCat(
+      "not every rank trained ", FormatSeconds(absl::ToDoubleSeconds(options_.start_timeout)), " after it was placed"));
   BeginRecovery(entry);
   return true;
 }
@@ -259,7 +260,13 @@ bool GangSupervisor::NoticeLostWorker(JobEntry& entry) {
 }
 
 void GangSupervisor::BeginRecovery(JobEntry& entry) {
-  if (!entry.record.has_failed_at()) *entry.record.mutable_failed_at() = ToProto(clock_->Now());
+  // A second failure before any step is part of the same standstill.
+  if (!entry.record.has_still_since()) {
+    *entry.record.mutable_still_since() = entry.record.has_newest_step_at()
+                                              ? entry.record.newest_step_at()
+                                              : entry.record.attempts().rbegin()->started_at();
+    entry.record.set_still_at_step(std::max(entry.progress.furthest_step(), entry.record.job().progress().step()));
+  }
   table_->Transition(entry, JobEvent::kGangFailed, server::FailureCause_Name(entry.record.failure_cause()),
                      entry.record.failure_message());
   OrderRanks(v1::KILL, &entry.record);

@@ -4,12 +4,30 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/format_seconds.h"
 #include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
 #include "server/job/attempt.h"
 
 namespace muster {
 namespace {
+
+// The next attempt's first step after a failure: how long training stood still, and what the failure undid.
+void EndStandstill(int64_t step, absl::Time now, JobTable& table, JobEntry& entry) {
+  const absl::Duration stood_still = now - FromProto(entry.record.still_since());
+  *entry.record.mutable_job()->mutable_last_recovery() = ToProto(stood_still);
+  std::string message =
+      absl::StrCat("training again after ", FormatSeconds(absl::ToDoubleSeconds(stood_still)), " at step ", step);
+  const int64_t reached = entry.record.still_at_step();
+  const int64_t undone = reached - entry.record.resumed_from().step();
+  if (undone > 0) {
+    absl::StrAppend(&message, "; step ", reached, " had been reached, so ", undone,
+                    undone == 1 ? " step is" : " steps are", " done again");
+  }
+  entry.record.clear_still_since();
+  entry.record.clear_still_at_step();
+  table.AddEvent(entry, v1::INFO, "TRAINING_AGAIN", message);
+}
 
 ReportEffect TakeStep(const v1::RankReport& report, const Clock& clock, JobTable& table, JobEntry& entry) {
   v1::Job* job = entry.record.mutable_job();
@@ -23,14 +41,9 @@ ReportEffect TakeStep(const v1::RankReport& report, const Clock& clock, JobTable
     table.Transition(entry, JobEvent::kTraining, "TRAINING", absl::StrCat("trains on ", Places(entry.record)));
     changed = true;
   }
-  if (entry.record.has_failed_at() && entry.state() == v1::RUNNING) {
-    const absl::Duration stood_still = clock.Now() - FromProto(entry.record.failed_at());
-    *job->mutable_last_recovery() = ToProto(stood_still);
-    entry.record.clear_failed_at();
-    table.AddEvent(
-        entry, v1::INFO, "TRAINING_AGAIN",
-        absl::StrCat("training again after ", absl::FormatDuration(absl::Trunc(stood_still, absl::Milliseconds(1))),
-                     " at step ", report.step().step()));
+  *entry.record.mutable_newest_step_at() = ToProto(clock.Now());
+  if (entry.record.has_still_since() && entry.state() == v1::RUNNING) {
+    EndStandstill(report.step().step(), clock.Now(), table, entry);
     changed = true;
   }
   return changed ? ReportEffect::kChanged : ReportEffect::kTouched;

@@ -90,6 +90,42 @@ TEST(GangSupervisorTest, AKilledRankTakesItsGangAlongAndTheNextAttemptResumesAtT
   EXPECT_THAT(harness.EventTypes(id), Contains("TRAINING_AGAIN"));
 }
 
+TEST(GangSupervisorTest, ARecoveryLastsFromTheLastStepBeforeToTheFirstStepAfter) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 1);
+  const std::string id = harness.Submit(MakeSpec("tiny", 1));
+  harness.Train();
+  harness.ReportStep(id, 80);
+  harness.ReportCheckpoint(id, 80);
+  harness.ReportStep(id, 93);
+  harness.Disconnect(agent);
+  harness.Pass(absl::Seconds(311));  // seen as lost after 300
+  ASSERT_EQ(harness.Job(id).state(), v1::QUEUED);
+  harness.AddAgent("worker-1", 1);
+  harness.clock.Advance(absl::Seconds(1));
+  harness.ReportStep(id, 81);
+  ASSERT_EQ(harness.Job(id).attempt(), 2);
+  EXPECT_EQ(harness.Job(id).last_recovery().seconds(), 312);
+  const std::vector<v1::Event> again = EventsOf(harness, id, "TRAINING_AGAIN");
+  ASSERT_EQ(again.size(), 1);
+  EXPECT_EQ(again[0].message(),
+            "training again after 5 min 12 s at step 81; step 93 had been reached, so 13 steps are done again");
+}
+
+TEST(GangSupervisorTest, ARecoveryFromAnAttemptThatDidNoStepLastsFromItsStart) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 1);
+  const std::string id = harness.Submit(MakeSpec("tiny", 1));
+  harness.clock.Advance(absl::Seconds(3));
+  agent.End(0, v1::EXIT_CRASHED, 11);
+  harness.Settle();
+  harness.clock.Advance(absl::Milliseconds(400));
+  harness.ReportStep(id, 1);
+  const std::vector<v1::Event> again = EventsOf(harness, id, "TRAINING_AGAIN");
+  ASSERT_EQ(again.size(), 1);
+  EXPECT_EQ(again[0].message(), "training again after 3.40 s at step 1");
+}
+
 TEST(GangSupervisorTest, NoNewAttemptStartsWhileAReachableRankLives) {
   CoordinatorHarness harness;
   FakeAgent& agent = harness.AddAgent("worker-0", 2);
