@@ -53,6 +53,7 @@ std::string PrepareAttempt(const std::vector<DeviceChoice>& choices, absl::Time 
   record->clear_failure_cause();
   record->clear_failure_message();
   record->clear_newest_step_at();
+  record->clear_silent_workers();
   return absl::StrCat(before, job->attempt(), " on ", Places(*record), ", from ",
                       record->resumed_from().path().empty()
                           ? "the beginning"

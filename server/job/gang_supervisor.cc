@@ -15,6 +15,7 @@
 #include "server/job/rank_exit.h"
 #include "server/job/rank_reports.h"
 #include "server/job/restart_budget.h"
+#include "server/job/silence.h"
 
 namespace muster {
 namespace {
@@ -173,10 +174,12 @@ void GangSupervisor::Schedule() {
 }
 
 void GangSupervisor::Settle(JobEntry& entry) {
-  bool changed = BuryRanks(entry);
+  bool changed = HoldsDevices(entry.state()) && TellOfReturn(*registry_, *table_, entry);
+  changed = BuryRanks(entry) || changed;
   if (entry.state() == v1::STARTING || entry.state() == v1::RUNNING) changed = SettleTraining(entry) || changed;
   if (entry.state() == v1::RECOVERING) changed = SettleRecovering(entry) || changed;
   changed = SettleStopping(entry) || changed;
+  if (entry.state() == v1::RUNNING) changed = TellOfSilence(*registry_, clock_->Now(), *table_, entry) || changed;
   if (!changed) return;
   Save(entry);
   schedule_wanted_ = true;
@@ -190,7 +193,9 @@ bool GangSupervisor::BuryRanks(JobEntry& entry) {
     const auto observed = worker->observed.find(KeyOf(entry, rank));
     if (observed != worker->observed.end()) {
       rank.set_seen(true);
-      if (entry.progress.OnObserved(observed->second, entry.record.mutable_job())) table_->Touch(entry);
+      // What a silent agent said last, over a stream that is still open, is no news.
+      if (!worker->lost && entry.progress.OnObserved(observed->second, entry.record.mutable_job()))
+        table_->Touch(entry);
       if (observed->second.phase() != v1::RANK_EXITED) continue;
       Bury(entry, rank, &observed->second.exit());
     } else if (rank.seen() || (rank.action() != v1::RUN && entry.commits_under_way == 0 &&

@@ -388,6 +388,46 @@ TEST(GangSupervisorTest, ALostWorkerIsReplacedOnceTheRestOfTheGangIsDead) {
   EXPECT_TRUE(lost.ranks.empty());
 }
 
+TEST(GangSupervisorTest, ASilentWorkerIsToldOfOnceAndItsRanksAreNotShownAsTraining) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 1);
+  const std::string id = harness.Submit(MakeSpec("tiny", 1));
+  harness.Train();
+  harness.ReportStep(id, 1);
+  const std::string reason = harness.Job(id).state_reason();
+  harness.Disconnect(agent);
+  harness.Pass(absl::Seconds(10));
+  EXPECT_TRUE(EventsOf(harness, id, "WORKER_LOST").empty()) << "its lease still holds";
+  harness.Pass(absl::Seconds(30));
+  const v1::Job silent = harness.Job(id);
+  EXPECT_EQ(silent.state(), v1::RUNNING) << "it may well train";
+  EXPECT_EQ(silent.state_reason_code(), "WORKER_LOST");
+  EXPECT_THAT(silent.state_reason(), HasSubstr("worker-0 has been silent since"));
+  EXPECT_EQ(silent.ranks(0).state(), "unreachable");
+  EXPECT_EQ(silent.progress().tokens_per_second(), 0);
+  const std::vector<v1::Event> lost = EventsOf(harness, id, "WORKER_LOST");
+  ASSERT_EQ(lost.size(), 1);
+  EXPECT_EQ(lost[0].severity(), v1::WARNING);
+  EXPECT_EQ(lost[0].worker(), "worker-0");
+  EXPECT_EQ(lost[0].message(),
+            "worker-0 has been silent for 11.0 s; its ranks end by themselves, and may start elsewhere, in 4 min 49 s");
+
+  harness.Restart();
+  harness.Pass(absl::Seconds(5));
+  EXPECT_TRUE(EventsOf(harness, id, "WORKER_BACK").empty()) << "nobody heard it yet";
+  ASSERT_TRUE(harness.Connect(agent).ok());
+  harness.Pass(absl::Seconds(2));
+  const v1::Job back = harness.Job(id);
+  EXPECT_EQ(back.state_reason(), reason);
+  EXPECT_EQ(back.state_reason_code(), "TRAINING");
+  EXPECT_EQ(back.ranks(0).state(), "training");
+  EXPECT_EQ(back.attempt(), 1);
+  const std::vector<v1::Event> returns = EventsOf(harness, id, "WORKER_BACK");
+  ASSERT_EQ(returns.size(), 1);
+  EXPECT_EQ(returns[0].severity(), v1::INFO);
+  EXPECT_EQ(returns[0].message(), "worker-0 is heard again");
+}
+
 TEST(GangSupervisorTest, AGangThatMovesProvesThatItsUnreachableWorkerLives) {
   CoordinatorHarness harness;
   FakeAgent& silent = harness.AddAgent("worker-0", 1);
@@ -401,6 +441,9 @@ TEST(GangSupervisorTest, AGangThatMovesProvesThatItsUnreachableWorkerLives) {
   }
   EXPECT_EQ(harness.Job(id).state(), v1::RUNNING);
   EXPECT_EQ(harness.Job(id).attempt(), 1);
+  const std::vector<v1::Event> lost = EventsOf(harness, id, "WORKER_LOST");
+  ASSERT_EQ(lost.size(), 1);
+  EXPECT_THAT(lost[0].message(), HasSubstr("the job goes on while its other ranks do steps"));
 }
 
 TEST(GangSupervisorTest, WithoutAnyContactOnlyTheFenceFreesAJob) {
