@@ -58,7 +58,7 @@ std::string RanksTable(const v1::Job& job) {
                {"STEP", Align::kRight},
                {"PLANNED ARENA", Align::kRight},
                {"USED ARENA", Align::kRight},
-               {"RESIDENT", Align::kRight},
+               {"PEAK RESIDENT", Align::kRight},
                {"LIMIT", Align::kRight}});
   for (const v1::RankStatus& rank : job.ranks()) {
     int64_t planned = 0;

@@ -154,9 +154,9 @@ std::vector<std::string> WatchView::MemoryLines() const {
     std::string line = absl::StrCat(lines.empty() ? "mem   " : "      ", "rank ", rank.rank(), " ");
     if (limit > 0) {
       absl::StrAppend(&line, Bar(resident / limit, kMemoryBarWidth), " ", FormatBytes(rank.resident_bytes()), " of ",
-                      FormatBytes(rank.limit_bytes()));
+                      FormatBytes(rank.limit_bytes()), " at the most");
     } else {
-      absl::StrAppend(&line, FormatBytes(rank.resident_bytes()), " resident");
+      absl::StrAppend(&line, FormatBytes(rank.resident_bytes()), " at the most");
     }
     const bool as_planned = Total(rank.planned()) == Total(rank.used());
     absl::StrAppend(&line, "   arena ", FormatBytes(rank.arena_bytes()), as_planned ? " = plan" : " DIFFERS FROM PLAN");
