@@ -33,6 +33,9 @@ void ServerMetrics::Update(const JobTable& table, const WorkerRegistry& registry
   std::map<std::string, double> jobs;
   for (int state = v1::QUEUED; state <= v1::FAILED; ++state) jobs[StateName(static_cast<v1::JobState>(state))] = 0;
   std::map<std::string, double> restarts;
+  for (int cause = server::STOPPED_UNASKED; cause < server::USER_ERROR; ++cause) {  // that one is never retried
+    restarts[server::FailureCause_Name(static_cast<server::FailureCause>(cause))] = 0;
+  }
   for (const auto& item : table.jobs()) {
     ++jobs[StateName(item.second->state())];
     for (const auto& cause : item.second->record.budget().restarts_by_cause()) {
