@@ -87,9 +87,6 @@ int Serve(const ServerOptions& options) {
     absl::MutexLock lock(&mutex);
     coordinator = *std::move(started);
   }
-  std::printf("musterd listening on %s, http on %s\n", running->listen_address().ToString().c_str(),
-              running->http_address().ToString().c_str());
-  std::fflush(stdout);
   spdlog::info("musterd " MUSTER_VERSION " listens on {}, http on {}, state in {}",
                running->listen_address().ToString(), running->http_address().ToString(), options.state_dir);
   const absl::Status end = running->Wait();
