@@ -62,7 +62,7 @@ TEST_F(LogSpoolTest, DropsTheOldestAttemptsButNoLivingOne) {
   for (int64_t attempt = 1; attempt <= 6; ++attempt) {
     const RankKey rank{"job-1", attempt, 0};
     ASSERT_TRUE(spool_.Begin(rank).ok());
-    spool_.Append(rank, std::string(900, 'x') + "\n");
+    spool_.Append(rank, std::string(900, 'x').append("\n"));
     const std::string file = absl::StrCat(directory_.path(), "/job-1/attempt-", attempt, "/rank-0.log");
     std::filesystem::last_write_time(file, std::filesystem::file_time_type(std::chrono::seconds(1000 + attempt)));
     if (attempt > 1) spool_.End(rank);
