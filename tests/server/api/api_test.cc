@@ -414,6 +414,35 @@ TEST_F(ApiTest, HealthIsServed) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(slice.begin()), slice.size()), "\x08\x01") << "SERVING";
 }
 
+TEST_F(ApiTest, ReflectionNamesEveryService) {
+  grpc::GenericStub stub(channel_);
+  Call call;
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto done = [&] { return queue.Next(&tag, &ok) && ok; };
+  const auto stream = stub.PrepareCall(&call, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  stream->StartCall(nullptr);
+  ASSERT_TRUE(done());
+  grpc::Slice list_services(std::string("\x3a\x01*"));  // field 7, list_services, of a ServerReflectionRequest
+  stream->Write(grpc::ByteBuffer(&list_services, 1), nullptr);
+  ASSERT_TRUE(done());
+  grpc::ByteBuffer response;
+  stream->Read(&response, nullptr);
+  ASSERT_TRUE(done());
+  grpc::Slice slice;
+  ASSERT_TRUE(response.TrySingleSlice(&slice).ok());
+  const std::string text(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  for (const char* service : {"muster.v1.JobService", "muster.v1.ClusterService", "muster.v1.WorkerService",
+                              "muster.v1.RendezvousService", "grpc.health.v1.Health"}) {
+    EXPECT_THAT(text, HasSubstr(service));
+  }
+  call.TryCancel();
+  grpc::Status status;
+  stream->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+}
+
 TEST(CoordinatorTest, APortInUseIsNamedAndNothingIsHalfStarted) {
   const std::unique_ptr<Clock> clock = MakeSystemClock();
   const TemporaryDirectory directory;
