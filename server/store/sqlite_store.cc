@@ -220,6 +220,7 @@ absl::Status SqliteStore::WriteGroup(const std::vector<Pending>& group) {
     if (!written.ok()) break;
   }
   if (written.ok()) written = Execute("COMMIT");
+  if (written.ok()) written = CheckInPlace();
   if (!written.ok()) {
     sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
     return written;
@@ -227,6 +228,15 @@ absl::Status SqliteStore::WriteGroup(const std::vector<Pending>& group) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (options_.on_commit_seconds) options_.on_commit_seconds(seconds.count());
   return absl::OkStatus();
+}
+
+absl::Status SqliteStore::CheckInPlace() {
+  int moved = 0;
+  sqlite3_file_control(database_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("--state-dir: ", options_.directory,
+                   " was deleted or moved while musterd ran; put it back, or start with a new one"));
 }
 
 absl::Status SqliteStore::WriteBatch(const Batch& batch) {

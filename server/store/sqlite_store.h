@@ -62,6 +62,9 @@ class SqliteStore : public Store {
   absl::Status Error(int code, absl::string_view doing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   void WriterLoop();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_mutex_) { return stopping_ || !queue_.empty(); }
+  // DATA_LOSS when the database is no longer where it was opened: what is written to it would be gone with this
+  // process.
+  absl::Status CheckInPlace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::Status WriteGroup(const std::vector<Pending>& group);
   absl::Status WriteBatch(const Batch& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
 

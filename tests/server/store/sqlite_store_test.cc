@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -180,6 +181,18 @@ void Execute(const std::string& path, const std::string& sql) {
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(database);
+}
+
+TEST(SqliteStoreTest, NothingIsAcknowledgedOnceTheDirectoryIsGone) {
+  const TemporaryDirectory directory;
+  const std::string state = directory.path() + "/state";
+  const auto store = SqliteStore::Open(MakeOptions(state));
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE(CommitNow(**store, {{{"a", "1"}}, {}}).ok());
+  std::filesystem::remove_all(state);
+  const absl::Status lost = CommitNow(**store, {{{"b", "2"}}, {}});
+  EXPECT_FALSE(lost.ok());
+  EXPECT_THAT(std::string(lost.message()), HasSubstr(state));
 }
 
 TEST(SqliteStoreTest, ADatabaseOfANewerVersionIsLeftAlone) {
