@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/formats/json_fields.h"
+#include "common/formats/model_json.h"
 
 namespace muster {
 
@@ -193,6 +194,7 @@ std::string SerializeManifest(const CheckpointManifest& manifest) {
                        {"consumed_samples", manifest.consumed_samples},
                        {"loss_scaler", nullptr},
                        {"numerics_fingerprint", manifest.numerics_fingerprint},
+                       {"model", ModelShapeToJson(manifest.model)},
                        {"spec", manifest.spec_json},
                        {"files", std::move(files)},
                        {"tensors", ToJson(manifest.tensors)}};
@@ -213,11 +215,13 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view json, absl::s
                                             kCheckpointFormatVersion));
   }
   MUSTER_RETURN_IF_ERROR(root.CheckKeys({"format_version", "job_id", "attempt", "step", "parent", "consumed_samples",
-                                         "loss_scaler", "numerics_fingerprint", "spec", "files", "tensors"}));
+                                         "loss_scaler", "numerics_fingerprint", "model", "spec", "files", "tensors"}));
   CheckpointManifest manifest;
   MUSTER_ASSIGN_OR_RETURN(manifest.job_id, StringAt(root, "job_id"));
   MUSTER_ASSIGN_OR_RETURN(manifest.id, ParseId(root));
   MUSTER_ASSIGN_OR_RETURN(manifest.consumed_samples, IntegerAt(root, "consumed_samples"));
+  MUSTER_ASSIGN_OR_RETURN(const JsonField model, root.Member("model"));
+  MUSTER_ASSIGN_OR_RETURN(manifest.model, ParseModelShape(model));
   MUSTER_ASSIGN_OR_RETURN(manifest.spec_json, StringAt(root, "spec"));
   MUSTER_RETURN_IF_ERROR(ParseOptionalParts(root, manifest));
   MUSTER_ASSIGN_OR_RETURN(const JsonField files_field, root.Member("files"));

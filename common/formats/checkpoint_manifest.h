@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/formats/safetensors.h"
+#include "common/plan/model_shape.h"
 
 namespace muster {
 
@@ -77,6 +78,7 @@ struct CheckpointManifest {
   CheckpointId id;
   std::optional<CheckpointId> parent;  // where this attempt resumed from; none for a job's start
   std::string job_id;
+  ModelShape model;              // whose parameters the tensors are
   std::string spec_json;         // the resolved job, opaque here
   int64_t consumed_samples = 0;  // of the training source, over the whole lineage
   std::optional<LossScalerState> loss_scaler;

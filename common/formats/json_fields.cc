@@ -80,6 +80,11 @@ absl::StatusOr<double> JsonField::Number() const {
   return value_->get<double>();
 }
 
+absl::StatusOr<bool> JsonField::Boolean() const {
+  if (!value_->is_boolean()) return Error("expected true or false");
+  return value_->get<bool>();
+}
+
 absl::StatusOr<std::string> JsonField::String() const {
   if (!value_->is_string()) return Error("expected a string");
   return value_->get<std::string>();

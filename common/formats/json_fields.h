@@ -31,6 +31,7 @@ class JsonField {
 
   absl::StatusOr<int64_t> Integer() const;  // not negative
   absl::StatusOr<double> Number() const;
+  absl::StatusOr<bool> Boolean() const;
   absl::StatusOr<std::string> String() const;
   absl::StatusOr<std::vector<int64_t>> Integers() const;  // none negative
   absl::StatusOr<std::map<std::string, std::string>> Strings() const;

@@ -1,10 +1,8 @@
 #include "worker/checkpoint/checkpoint_directory.h"
 
-#include <algorithm>
+#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
@@ -12,66 +10,23 @@
 namespace muster {
 namespace {
 
-constexpr char kUnfinishedSuffix[] = ".tmp";
-
-std::string StepName(int64_t step) { return absl::StrCat("step-", step); }
-
-// The number of "PREFIX<digits>", or -1. Only the spelling that the writer uses: no sign, no leading zero.
-int64_t NumberAfter(absl::string_view name, absl::string_view prefix) {
-  int64_t number = -1;
-  if (!absl::ConsumePrefix(&name, prefix) || !absl::SimpleAtoi(name, &number)) return -1;
-  return number >= 0 && absl::StrCat(number) == name ? number : -1;
-}
-
 std::string ProbePath(const std::string& root, int64_t attempt) {
   return absl::StrCat(AttemptDirectory(root, attempt), "/shared-directory-probe");
 }
 
 }  // namespace
 
-std::string AttemptDirectory(const std::string& root, int64_t attempt) {
-  return absl::StrCat(root, "/attempt-", attempt);
-}
-
-std::string CheckpointDirectory(const std::string& root, const CheckpointId& id) {
-  return absl::StrCat(AttemptDirectory(root, id.attempt), "/", StepName(id.step));
-}
-
-std::string UnfinishedCheckpointDirectory(const std::string& root, const CheckpointId& id) {
-  return CheckpointDirectory(root, id) + kUnfinishedSuffix;
-}
-
-std::string ShardFileName(int64_t rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
-
-absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& root) {
-  std::vector<CheckpointId> found;
-  if (!PathExists(root)) return found;
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> attempts, ListDirectory(root));
-  for (const std::string& attempt_name : attempts) {
-    const int64_t attempt = NumberAfter(attempt_name, "attempt-");
-    if (attempt < 0) continue;
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> steps, ListDirectory(AttemptDirectory(root, attempt)));
-    for (const std::string& step_name : steps) {
-      const CheckpointId id{attempt, NumberAfter(step_name, "step-")};
-      if (id.step < 0) continue;
-      if (PathExists(absl::StrCat(CheckpointDirectory(root, id), "/", kManifestFileName))) found.push_back(id);
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 absl::Status RemoveLeftovers(const std::string& root, int64_t attempt) {
   if (!PathExists(root)) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> attempts, ListDirectory(root));
   for (const std::string& attempt_name : attempts) {
-    const int64_t earlier = NumberAfter(attempt_name, "attempt-");
+    const int64_t earlier = AttemptOfName(attempt_name);
     if (earlier < 0 || earlier >= attempt) continue;
     MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(AttemptDirectory(root, earlier)));
     for (absl::string_view name : names) {
       absl::string_view step = name;
       if (!absl::ConsumeSuffix(&step, kUnfinishedSuffix) && !absl::ConsumeSuffix(&step, kDeletingSuffix)) continue;
-      if (NumberAfter(step, "step-") < 0) continue;  // not ours
+      if (StepOfName(step) < 0) continue;  // not ours
       MUSTER_RETURN_IF_ERROR(RemoveTree(absl::StrCat(AttemptDirectory(root, earlier), "/", name), root));
     }
   }

@@ -1,25 +1,14 @@
-// Where checkpoints lie under a job's root: ROOT/attempt-N/step-M. Finding them, clearing up after crashes, and the
-// proof that all ranks see one directory. Free functions; one process writes to a root at a time.
+// Clearing up after crashes below a job's root of checkpoints (common/formats/checkpoint_paths.h has its layout), and
+// the proof that all ranks see one directory. Free functions; one process writes to a root at a time.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "common/formats/checkpoint_manifest.h"
+#include "common/formats/checkpoint_paths.h"
 
 namespace muster {
-
-std::string AttemptDirectory(const std::string& root, int64_t attempt);
-std::string CheckpointDirectory(const std::string& root, const CheckpointId& id);  // ROOT/attempt-3/step-200
-// ROOT/attempt-3/step-200.tmp
-std::string UnfinishedCheckpointDirectory(const std::string& root, const CheckpointId& id);
-std::string ShardFileName(int64_t rank);  // rank-00002.safetensors
-
-// Complete checkpoints, oldest first by (attempt, step). A root that does not exist yet has none.
-absl::StatusOr<std::vector<CheckpointId>> FindCheckpoints(const std::string& root);
 
 // Removes what crashes left behind in attempts before `attempt`: unfinished and half-deleted checkpoints (the agent
 // deletes by RemoveTreeAtOnce), never complete ones. Rank 0 calls it when an attempt starts; without it every kill

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
 #include "common/base/status_macros.h"
+#include "common/formats/checkpoint_paths.h"
 #include "common/formats/safetensors.h"
-#include "worker/checkpoint/checkpoint_directory.h"
 
 namespace muster {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/formats/checkpoint_manifest.h"
-#include "worker/checkpoint/local_tensor.h"
+#include "common/formats/local_tensor.h"
 
 namespace muster {
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/formats/checkpoint_reader.h"
+#include "common/formats/local_tensor.h"
 #include "worker/checkpoint/checkpoint_directory.h"
-#include "worker/checkpoint/checkpoint_reader.h"
 #include "worker/checkpoint/checkpoint_writer.h"
-#include "worker/checkpoint/local_tensor.h"
 #include "worker/engine/fingerprint.h"
 #include "worker/engine/gather_strings.h"
 
@@ -43,6 +43,7 @@ CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition
   manifest.id = IdOf(config, position);
   manifest.parent = position.resumed_from;
   manifest.job_id = config.checkpoint.job_id;
+  manifest.model = config.model;
   manifest.spec_json = config.checkpoint.spec_json;
   manifest.consumed_samples = position.consumed_samples;
   manifest.numerics_fingerprint = Fingerprint(config);

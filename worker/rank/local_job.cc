@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_codes.h"
 #include "common/base/status_macros.h"
+#include "common/formats/checkpoint_paths.h"
 #include "common/spec/job_file.h"
 #include "common/spec/resolve.h"
-#include "worker/checkpoint/checkpoint_directory.h"
 #include "worker/rank/assignment_config.h"
 
 namespace muster {

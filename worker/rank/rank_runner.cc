@@ -14,7 +14,6 @@
 #include "common/rpc/address.h"
 #include "common/rpc/exit_kind.h"
 #include "common/rpc/proto_time.h"
-#include "worker/checkpoint/checkpoint_directory.h"
 #include "worker/comm/gloo_communicator.h"
 #include "worker/engine/fingerprint.h"
 #include "worker/rank/assignment_config.h"

@@ -15,6 +15,18 @@ CheckpointManifest Example() {
   manifest.id = {3, 200};
   manifest.parent = CheckpointId{2, 150};
   manifest.job_id = "job-1";
+  manifest.model = {.family = ModelFamily::kLlama,
+                    .layers = 2,
+                    .hidden = 64,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .ffn = 172,
+                    .vocab = 101,
+                    .context = 32,
+                    .tied = false,
+                    .qkv_bias = false,
+                    .norm_eps = 1e-6,
+                    .rope_base = 500000};
   manifest.spec_json = "{\"name\": \"x\\n\"}";
   manifest.consumed_samples = 3200;
   manifest.loss_scaler = LossScalerState{65536, 17};
@@ -46,6 +58,10 @@ TEST(CheckpointManifest, ComesBackAsItWas) {
   EXPECT_EQ(SerializeManifest(manifest), SerializeManifest(Example()));
   EXPECT_EQ(manifest.id, (CheckpointId{3, 200}));
   EXPECT_EQ(*manifest.parent, (CheckpointId{2, 150}));
+  EXPECT_EQ(manifest.model.family, ModelFamily::kLlama);
+  EXPECT_EQ(manifest.model.kv_heads, 2);
+  EXPECT_FALSE(manifest.model.tied);
+  EXPECT_EQ(manifest.model.norm_eps, 1e-6);
   EXPECT_EQ(manifest.spec_json, Example().spec_json);
   EXPECT_EQ(manifest.consumed_samples, 3200);
   EXPECT_EQ(manifest.loss_scaler->scale, 65536);

@@ -23,27 +23,6 @@ class CheckpointDirectoryTest : public ::testing::Test {
   TemporaryDirectory root_;
 };
 
-TEST_F(CheckpointDirectoryTest, NamesAreThoseOfTheFormat) {
-  EXPECT_EQ(CheckpointDirectory("ckpt", {3, 200}), "ckpt/attempt-3/step-200");
-  EXPECT_EQ(UnfinishedCheckpointDirectory("ckpt", {3, 200}), "ckpt/attempt-3/step-200.tmp");
-  EXPECT_EQ(ShardFileName(2), "rank-00002.safetensors");
-}
-
-TEST_F(CheckpointDirectoryTest, FindsTheCompleteOnesByAttemptAndStep) {
-  Make("attempt-10/step-5");
-  Make("attempt-2/step-100");
-  Make("attempt-2/step-20");
-  Make("attempt-2/step-30.tmp");
-  Make("attempt-2/step-40.deleting");
-  Make("attempt-2/step-050");
-  Make("attempt-x/step-1");
-  Make("other/step-1");
-  ASSERT_TRUE(MakeDirectories(root_.File("attempt-2/step-60")).ok());  // no manifest
-  root_.Put("attempt-2/note", "a file of the user's");
-  EXPECT_THAT(FindCheckpoints(root_.path()).value(),
-              ElementsAre(CheckpointId{2, 20}, CheckpointId{2, 100}, CheckpointId{10, 5}));
-}
-
 TEST_F(CheckpointDirectoryTest, AnAttemptThatHasCheckpointsBeforeItBeginsIsRefused) {
   Make("attempt-1/step-100");
   const absl::Status used = CheckUnused(root_.path(), 1);
@@ -51,10 +30,6 @@ TEST_F(CheckpointDirectoryTest, AnAttemptThatHasCheckpointsBeforeItBeginsIsRefus
   EXPECT_THAT(std::string(used.message()), testing::HasSubstr(root_.File("attempt-1/step-100")));
   EXPECT_TRUE(CheckUnused(root_.path(), 2).ok());
   EXPECT_TRUE(CheckUnused(root_.File("none"), 1).ok());
-}
-
-TEST_F(CheckpointDirectoryTest, FindsNothingWhereThereIsNothing) {
-  EXPECT_THAT(FindCheckpoints(root_.File("none")).value(), IsEmpty());
 }
 
 TEST_F(CheckpointDirectoryTest, RemovesTheLeftoversOfEarlierAttemptsOnly) {

@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file.h"
+#include "common/formats/checkpoint_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
 #include "worker/checkpoint/checkpoint_directory.h"
-#include "worker/checkpoint/checkpoint_reader.h"
 #include "worker/checkpoint/checkpoint_writer.h"
 
 namespace muster {

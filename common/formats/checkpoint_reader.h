@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/formats/checkpoint_manifest.h"
+#include "common/formats/local_tensor.h"
 #include "common/formats/safetensors.h"
-#include "worker/checkpoint/local_tensor.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "worker/checkpoint/checkpoint_reader.h"
+#include "common/formats/checkpoint_reader.h"
 
 #include <cstring>
 #include <utility>
