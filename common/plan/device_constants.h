@@ -44,6 +44,12 @@ constexpr int64_t AttentionWorkspaceBytes(int64_t sequence, int64_t group, int64
   return 4 * floats * threads;
 }
 
+// The table of rotary position embeddings, f32 (sequence, head_dim): cosines and sines of half as many angles.
+constexpr int64_t RopeTableBytes(int64_t sequence, int64_t head_dim) { return 4 * sequence * head_dim; }
+
+// What cross entropy keeps of a row and a rank's part of the vocabulary between its two halves: f32 values.
+inline constexpr int64_t kCrossEntropyStatistics = 3;
+
 // Elements of a gradient that are summed over ranks together: 4 MiB, large enough that latency is under a hundredth of
 // the transfer on loopback and small enough that two of them overlap. The sum's bits do not depend on it.
 inline constexpr int64_t kReductionBucketElements = int64_t{1} << 20;

@@ -86,11 +86,12 @@ void BenchAttention(KernelContext& context, DType type, const Shape& shape) {
   const OwnedTensor workspace(DType::kU8, 1, kernels::AttentionWorkspaceBytes(attention));
   const double flops = 2.0 * static_cast<double>(rows * shape.sequence * shape.hidden);  // causal: half of the square
   Report("attention forward", type, Microseconds([&] {
-           kernels::AttentionForward(context, attention, qkv.tensor(), out.tensor(), lse.tensor(), workspace.vector());
+           kernels::AttentionForward(context, attention, {qkv.tensor()}, out.tensor(), lse.tensor(),
+                                     workspace.vector());
          }),
          flops, 0);
   Report("attention backward", type, Microseconds([&] {
-           kernels::AttentionBackward(context, attention, d_out.tensor(), qkv.tensor(), out.tensor(), lse.tensor(),
+           kernels::AttentionBackward(context, attention, d_out.tensor(), {qkv.tensor()}, out.tensor(), lse.tensor(),
                                       d_qkv.tensor(), workspace.vector());
          }),
          2.5 * flops, 0);
@@ -140,19 +141,21 @@ void BenchRows(KernelContext& context, DType type, const Shape& shape) {
          }),
          0, logit_bytes);
   Report("cross entropy backward", type, Microseconds([&] {
-           kernels::CrossEntropyBackward(context, logits.tensor(), targets.vector(), lse.vector(), 1e-3f);
+           kernels::CrossEntropyBackward(context, logits.tensor(), targets.vector(), {0, shape.vocab}, lse.vector(),
+                                         1e-3f);
          }),
          0, 2 * logit_bytes);
+  const kernels::EmbeddingShape embedding{shape.sequence, shape.vocab};
   const auto table = OwnedTensor::Random(type, shape.vocab, h, 5);
   const auto positions = OwnedTensor::Random(type, shape.sequence, h, 6);
   const OwnedTensor d_table(DType::kF32, shape.vocab, h), d_positions(DType::kF32, shape.sequence, h);
   Report("embedding forward", type, Microseconds([&] {
-           kernels::EmbeddingForward(context, targets.vector(), table.tensor(), positions.tensor(), shape.sequence,
+           kernels::EmbeddingForward(context, embedding, targets.vector(), table.tensor(), positions.tensor(),
                                      out.tensor());
          }),
          0, row_bytes);
   Report("embedding backward", type, Microseconds([&] {
-           kernels::EmbeddingBackward(context, targets.vector(), x.tensor(), shape.sequence, d_table.tensor(),
+           kernels::EmbeddingBackward(context, embedding, targets.vector(), x.tensor(), d_table.tensor(),
                                       d_positions.tensor(), true);
          }),
          0, 2 * row_bytes);

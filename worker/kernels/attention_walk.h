@@ -56,20 +56,28 @@ inline Tensor Box(const Tensor& tensor, int64_t row, int64_t rows, int64_t col, 
   return box;
 }
 
+// Where documents start (AttentionInput), (batch, sequence) each; null when no keys are hidden but by causality.
+struct DocumentStarts {
+  const int32_t* for_kernels = nullptr;  // where row kernels read
+  const int32_t* for_host = nullptr;     // the same in the host's memory, to leave tiles out
+};
+
 // One head at a time. Executor says where products and row kernels run:
 //
 // - Multiply(args): kernels::MatMul.
 // - Rows(kernel, rows, cols): a row kernel.
-// - TileRows(kernel, queries, keys, first_visible, results): the same over a tile of scores of which query r sees the
-//   keys up to first_visible + r. It may leave out columns that are hidden, if it makes them zero in `results`, rows of
+// - TileRows(kernel, queries, keys, diagonal, results): the same over a tile of scores of which query r sees no key
+//   after diagonal + r. It may leave out columns that are hidden so, if it makes them zero in `results`, rows of
 //   kAttentionTile elements.
 template <typename T, typename Executor>
 class AttentionWalk {
  public:
   // workspace: AttentionWorkspaceBytes(shape, 1) bytes.
-  AttentionWalk(const Executor& executor, const AttentionShape& shape, DType compute, float* workspace)
+  AttentionWalk(const Executor& executor, const AttentionShape& shape, const DocumentStarts& starts, DType compute,
+                float* workspace)
       : executor_(executor),
         shape_(shape),
+        starts_(starts),
         compute_(compute),
         scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)))),
         tiles_(workspace, shape) {}
@@ -78,19 +86,21 @@ class AttentionWalk {
     for (int64_t query = 0; query < shape_.sequence; query += kAttentionTile) {
       const int64_t queries = TileSize(query);
       const Tensor sums(tiles_.first_sums, DType::kF32, {queries, shape_.head_dim});
-      for (int64_t key = 0; key <= query; key += kAttentionTile) {
+      const int64_t first_key = FirstKeyTile(sequence, query);
+      for (int64_t key = first_key; key <= query; key += kAttentionTile) {
         const int64_t keys = TileSize(key);
         const Tensor scores = ScoreTile(tiles_.scores, DType::kF32, queries, keys);
         const Tensor probabilities = ScoreTile(tiles_.probabilities, compute_, queries, keys);
         Multiply(Queries(qkv, sequence, head, query), Keys(qkv, sequence, KeyHead(head), key), scores, kTransposeB,
                  false);
-        executor_.TileRows(SoftmaxTileRows<T>{scores.as<float>(), probabilities.as<T>(), tiles_.top, tiles_.total,
-                                              tiles_.shrink, kAttentionTile, query - key, scale_, key == 0},
-                           queries, keys, query - key, {probabilities.as<T>()});
-        if (key > 0) {
+        executor_.TileRows(
+            SoftmaxTileRows<T>{scores.as<float>(), probabilities.as<T>(), tiles_.top, tiles_.total, tiles_.shrink,
+                               kAttentionTile, Visible(sequence, query, key), scale_, key == first_key},
+            queries, keys, query - key, {probabilities.as<T>()});
+        if (key > first_key) {
           executor_.Rows(ShrinkRows{tiles_.first_sums, tiles_.shrink, shape_.head_dim}, queries, shape_.head_dim);
         }
-        Multiply(probabilities, Values(qkv, sequence, KeyHead(head), key), sums, kPlain, key > 0);
+        Multiply(probabilities, Values(qkv, sequence, KeyHead(head), key), sums, kPlain, key > first_key);
       }
       const Tensor out_tile = Queries(out, sequence, head, query);
       executor_.Rows(FinishAttentionRows<T>{tiles_.first_sums, tiles_.top, tiles_.total, out_tile.as<T>(), lse + query,
@@ -118,6 +128,7 @@ class AttentionWalk {
       bool accumulate = false;
       for (int64_t g = 0; g < group; ++g) {
         for (int64_t query = key; query < shape_.sequence; query += kAttentionTile) {
+          if (FirstKeyTile(sequence, query) > key) break;  // nor do later queries see these keys
           BackwardTile(sequence, first_head + g, g, query, key, d_out, qkv, lse + g * shape_.sequence, accumulate);
           accumulate = true;
         }
@@ -136,6 +147,15 @@ class AttentionWalk {
   enum Transpose { kPlain, kTransposeA, kTransposeB };
 
   int64_t TileSize(int64_t start) const { return std::min(kAttentionTile, shape_.sequence - start); }
+  // The first key that a tile of queries needs: of the tile in which the document of its first query starts.
+  int64_t FirstKeyTile(int64_t sequence, int64_t query) const {
+    if (starts_.for_host == nullptr) return 0;
+    return starts_.for_host[sequence * shape_.sequence + query] / kAttentionTile * kAttentionTile;
+  }
+  VisibleKeys Visible(int64_t sequence, int64_t query, int64_t key) const {
+    const int32_t* const starts = starts_.for_kernels;
+    return {query - key, starts == nullptr ? nullptr : starts + sequence * shape_.sequence + query, key};
+  }
   int64_t KeyHead(int64_t head) const { return head / (shape_.heads / shape_.kv_heads); }
 
   Tensor Slot(const Tensor& tensor, int64_t sequence, int64_t slot, int64_t start) const {
@@ -188,7 +208,7 @@ class AttentionWalk {
     Multiply(d_out_tile, Values(qkv, sequence, KeyHead(head), key), d_probabilities, kTransposeB, false);
     executor_.TileRows(SoftmaxGradientRows<T>{scores.as<float>(), d_probabilities.as<float>(), lse + query,
                                               tiles_.correction + g * shape_.sequence + query, probabilities.as<T>(),
-                                              d_scores.as<T>(), kAttentionTile, query - key, scale_},
+                                              d_scores.as<T>(), kAttentionTile, Visible(sequence, query, key), scale_},
                        queries, keys, query - key, {probabilities.as<T>(), d_scores.as<T>()});
     const Tensor d_keys(tiles_.first_sums, DType::kF32, {keys, shape_.head_dim});
     const Tensor d_values(tiles_.second_sums, DType::kF32, {keys, shape_.head_dim});
@@ -196,11 +216,12 @@ class AttentionWalk {
                            {queries, shape_.head_dim});
     Multiply(probabilities, d_out_tile, d_values, kTransposeA, accumulate_keys);
     Multiply(d_scores, query_tile, d_keys, kTransposeA, accumulate_keys);
-    Multiply(d_scores, key_tile, d_queries, kPlain, key > 0);
+    Multiply(d_scores, key_tile, d_queries, kPlain, key > FirstKeyTile(sequence, query));
   }
 
   const Executor executor_;
   const AttentionShape shape_;
+  const DocumentStarts starts_;
   const DType compute_;
   const float scale_;
   const AttentionTiles tiles_;

@@ -37,4 +37,16 @@ void CheckAttention(const AttentionShape& shape, const Tensor& qkv, const Tensor
                " bytes, wanted ", AttentionWorkspaceBytes(shape, threads));
 }
 
+void CheckDocumentStarts(const AttentionShape& shape, const Tensor& starts, const int32_t* on_host) {
+  const int64_t rows = shape.batch * shape.sequence;
+  MUSTER_CHECK(starts.dtype == DType::kI32 && starts.elements() == rows && IsDense(starts), starts.elements(),
+               " document starts for ", rows, " rows");
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t position = row % shape.sequence;
+    const int32_t least = position == 0 ? 0 : on_host[row - 1];
+    MUSTER_CHECK(on_host[row] >= least && on_host[row] <= position, "the document of row ", row, ", position ",
+                 position, ", starts at ", on_host[row], ", that of the row before at ", least);
+  }
+}
+
 }  // namespace muster::kernels

@@ -26,6 +26,11 @@ struct F16 {  // IEEE 754 half: 5 bits of exponent, 10 of fraction
   uint16_t bits;
 };
 
+struct Two {  // what a formula with two results gives
+  float first;
+  float second;
+};
+
 // ---- bits ---------------------------------------------------------------------------------------------------------
 
 MUSTER_KERNEL_FUNCTION float FloatOfBits(uint32_t bits) {
@@ -121,6 +126,16 @@ MUSTER_KERNEL_FUNCTION float Exp(float x) {
 }
 
 MUSTER_KERNEL_FUNCTION float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
+
+// SiLU (Elfwing et al. 2017), x sigmoid(x), and its derivative s + x s (1 - s), s = 1 / (1 + e), 1 - s = e s.
+MUSTER_KERNEL_FUNCTION Two SiluAndDerivative(float x) {
+  // Beyond 80 the derivative is 0 or 1 in f32, and e might overflow into infinity times zero.
+  const float low = x < -80.0f ? -80.0f : x;
+  const float limited = low > 80.0f ? 80.0f : low;
+  const float e = Exp(-limited);
+  const float s = 1.0f / (1.0f + e);
+  return Two{x * s, s + limited * s * (e * s)};
+}
 
 // GPT-2's GELU (Hendrycks and Gimpel 2016, section 2): x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), computed
 // as x sigmoid(2u), which is the same function and keeps its precision where x is very negative.

@@ -23,6 +23,13 @@ void Launch(KernelContext& context, const Kernel& kernel, int64_t rows, int64_t 
 // `bytes` zero bytes from `start` on, on the stream.
 void FillZero(KernelContext& context, void* start, int64_t bytes);
 
+// `rows` times `row_bytes` from one place to another of the device's memory, on the stream.
+struct StridedRows {
+  void* start;
+  int64_t stride_bytes;
+};
+void CopyRows(KernelContext& context, const StridedRows& to, const StridedRows& from, int64_t rows, int64_t row_bytes);
+
 // Memory of the device for at least kReductionBlocks f32 values that wait to be added on the host; one use at a time.
 inline constexpr int64_t kReductionBlocks = 1024;
 float* ReductionScratch(KernelContext& context);

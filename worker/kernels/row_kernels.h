@@ -6,6 +6,8 @@
 // - row.load(p): the row at p as a fragment x; x[i] is an f32. On CUDA it is read once, in packs of 16 bytes, into
 //   registers; on the processor it stays in the first-level cache and is read again.
 // - row.store(p, f): p[i] = f(i), rounded to p's type. f may read the row at p: elements are read before written.
+// - row.store_two(p, q, f): p[i], q[i] = f(i), a Two. f may read both rows at i.
+// - row.store_sum(p, n, f): p[i] = f(0)(i) + ... + f(n - 1)(i) in that order, rounded once. f may read the row at p.
 // - row.sum(f), row.max(f): over the row, in an order that depends on cols() only; max ignores NaN, sum does not.
 // - row.add_rows(a, b, p, add, f): p[i] = or += f(a)(i) + ... + f(b - 1)(i) in that order, p f32.
 // - row.column(i): the column of i, as an int32_t.
@@ -27,6 +29,8 @@
 #include "worker/kernels/rows/layer_norm.h"
 #include "worker/kernels/rows/loss.h"
 #include "worker/kernels/rows/optimizer.h"
+#include "worker/kernels/rows/rms_norm.h"
+#include "worker/kernels/rows/rope.h"
 
 namespace muster::kernels {
 
@@ -55,16 +59,19 @@ struct Concatenated<KernelList<A...>, KernelList<B...>, Rest...> {
 
 template <typename T>
 using KernelsOfType =
-    KernelList<AddRows<T>, GeluForwardRows<T>, GeluBackwardRows<T>, CastRows<float, T>, CastRows<BF16, T>,
-               CastRows<F16, T>, FinishProductRows<T, T>, LayerNormForwardRows<T>, LayerNormBackwardRows<T>,
-               BiasPartialRows<T>, LayerNormPartialRows<T>, EmbeddingForwardRows<T>, EmbeddingTokenRows<T>,
-               EmbeddingPositionRows<T>, CrossEntropyForwardRows<T>, CrossEntropyBackwardRows<T>, SoftmaxTileRows<T>,
-               FinishAttentionRows<T>, AttentionCorrectionRows<T>, SoftmaxGradientRows<T>, AdamWRows<T>>;
+    KernelList<AddRows<T>, GeluForwardRows<T>, GeluBackwardRows<T>, SwiGluForwardRows<T>, SwiGluBackwardRows<T>,
+               CastRows<float, T>, CastRows<BF16, T>, CastRows<F16, T>, FinishProductRows<T, T>,
+               LayerNormForwardRows<T>, LayerNormBackwardRows<T>, RmsNormForwardRows<T>, RmsNormBackwardRows<T>,
+               BiasPartialRows<T>, LayerNormPartialRows<T>, RmsNormPartialRows<T>, SumPartsRows<T>,
+               EmbeddingForwardRows<T>, EmbeddingTokenRows<T>, EmbeddingPositionRows<T>, RopeRows<T>,
+               CrossEntropyForwardRows<T>, CrossEntropyStatisticsRows<T>, CrossEntropyBackwardRows<T>,
+               SoftmaxTileRows<T>, FinishAttentionRows<T>, AttentionCorrectionRows<T>, SoftmaxGradientRows<T>,
+               AdamWRows<T>>;
 
 using AllRowKernels =
     Concatenated<KernelsOfType<float>, KernelsOfType<BF16>, KernelsOfType<F16>,
                  KernelList<FinishProductRows<BF16, float>, FinishProductRows<F16, float>, OrderedSumRows,
-                            BlockSumRows<false>, BlockSumRows<true>, ShrinkRows>>::Type;
+                            CrossEntropyFromStatisticsRows, BlockSumRows<false>, BlockSumRows<true>, ShrinkRows>>::Type;
 
 template <typename Kernel, typename List>
 struct PositionIn;

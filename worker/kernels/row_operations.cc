@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "common/base/check.h"
 #include "worker/kernels/context.h"
@@ -41,6 +42,24 @@ void CheckVector(const Tensor& tensor, DType dtype, int64_t count) {
                static_cast<int>(dtype));
   MUSTER_CHECK(tensor.elements() == count && IsDense(tensor), tensor.elements(), " elements, wanted ", count,
                " without gaps");
+}
+
+bool IsGiven(const Tensor& optional) { return optional.data != nullptr; }
+
+void CheckTable(const Tensor& table, DType dtype, int64_t cols) {
+  CheckShape(table, dtype, table.rows(), cols);
+  MUSTER_CHECK(IsDense(table));
+}
+
+void CheckPositions(const EmbeddingShape& shape, const Tensor& table, int64_t rows) {
+  MUSTER_CHECK(shape.sequence_length <= table.rows(), "a sequence of ", shape.sequence_length, " in a table of ",
+               table.rows(), " positions");
+  MUSTER_CHECK(rows % shape.sequence_length == 0, rows, " rows in sequences of ", shape.sequence_length);
+}
+
+void CheckClasses(const Tensor& logits, const ClassRange& classes) {
+  MUSTER_CHECK(classes.count >= 0 && classes.count <= logits.cols(), classes.count, " classes in ", logits.cols(),
+               " columns");
 }
 
 // How elementwise kernels walk tensors of one shape: as a single long row when none has gaps.
@@ -85,52 +104,56 @@ double SumBlocksToHost(KernelContext& context, const Tensor& values, bool square
 
 // ---- embedding ----------------------------------------------------------------------------------------------------
 
-void EmbeddingForward(KernelContext& context, const Tensor& tokens, const Tensor& token_weight,
-                      const Tensor& position_weight, int64_t sequence_length, const Tensor& out) {
+void EmbeddingForward(KernelContext& context, const EmbeddingShape& shape, const Tensor& tokens,
+                      const Tensor& token_weight, const Tensor& position_weight, const Tensor& out) {
   const ProfileRange range(context.device(), "embedding");
   CheckVector(tokens, DType::kI32, out.rows());
-  CheckShape(token_weight, out.dtype, token_weight.rows(), out.cols());
-  CheckShape(position_weight, out.dtype, position_weight.rows(), out.cols());
-  MUSTER_CHECK(IsDense(token_weight) && IsDense(position_weight));
-  MUSTER_CHECK(sequence_length <= position_weight.rows(), "a sequence of ", sequence_length, " in a table of ",
-               position_weight.rows(), " positions");
+  CheckTable(token_weight, out.dtype, out.cols());
+  if (IsGiven(position_weight)) {
+    CheckTable(position_weight, out.dtype, out.cols());
+    CheckPositions(shape, position_weight, out.rows());
+  }
   WithType(out.dtype, [&](auto type) {
     using T = decltype(type);
     Launch(context,
            EmbeddingForwardRows<T>{tokens.as<int32_t>(), token_weight.as<T>(), position_weight.as<T>(), out.as<T>(),
-                                   token_weight.rows(), sequence_length, out.row_stride},
+                                   shape.first_token, token_weight.rows(), shape.vocab, shape.sequence_length,
+                                   out.row_stride},
            out.rows(), out.cols());
   });
 }
 
-void EmbeddingBackward(KernelContext& context, const Tensor& tokens, const Tensor& d_out, int64_t sequence_length,
+void EmbeddingBackward(KernelContext& context, const EmbeddingShape& shape, const Tensor& tokens, const Tensor& d_out,
                        const Tensor& d_token, const Tensor& d_position, bool accumulate) {
   const ProfileRange range(context.device(), "embedding");
   const int64_t rows = d_out.rows();
   const int64_t hidden = d_out.cols();
+  const bool has_positions = IsGiven(d_position);
   CheckVector(tokens, DType::kI32, rows);
-  CheckShape(d_token, DType::kF32, d_token.rows(), hidden);
-  CheckShape(d_position, DType::kF32, d_position.rows(), hidden);
-  MUSTER_CHECK(IsDense(d_token) && IsDense(d_position));
-  MUSTER_CHECK(sequence_length <= d_position.rows() && rows % sequence_length == 0);
+  CheckTable(d_token, DType::kF32, hidden);
+  if (has_positions) {
+    CheckTable(d_position, DType::kF32, hidden);
+    CheckPositions(shape, d_position, rows);
+  }
   if (!accumulate) {
     FillZero(context, d_token.data, d_token.bytes());
-    FillZero(context, d_position.data, d_position.bytes());
+    if (has_positions) FillZero(context, d_position.data, d_position.bytes());
   }
   WithType(d_out.dtype, [&](auto type) {
     using T = decltype(type);
     Launch(context,
-           EmbeddingTokenRows<T>{tokens.as<int32_t>(), d_out.as<T>(), d_token.as<float>(), rows, d_token.rows(),
-                                 d_out.row_stride},
+           EmbeddingTokenRows<T>{tokens.as<int32_t>(), d_out.as<T>(), d_token.as<float>(), rows, shape.first_token,
+                                 d_token.rows(), d_out.row_stride},
            1, hidden);
+    if (!has_positions) return;
+    const int64_t sequence = shape.sequence_length;
     Launch(context,
-           EmbeddingPositionRows<T>{d_out.as<T>(), d_position.as<float>(), rows / sequence_length, sequence_length,
-                                    d_out.row_stride},
-           sequence_length, hidden);
+           EmbeddingPositionRows<T>{d_out.as<T>(), d_position.as<float>(), rows / sequence, sequence, d_out.row_stride},
+           sequence, hidden);
   });
 }
 
-// ---- layer norm ---------------------------------------------------------------------------------------------------
+// ---- norms --------------------------------------------------------------------------------------------------------
 
 void LayerNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                       const Tensor& out, const Tensor& mean, const Tensor& rstd) {
@@ -181,17 +204,65 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
          hidden);
 }
 
-// ---- elementwise --------------------------------------------------------------------------------------------------
-
-void Add(KernelContext& context, const Tensor& x, const Tensor& residual, const Tensor& out) {
-  const ProfileRange range(context.device(), "add");
-  CheckShape(residual, x.dtype, x.rows(), x.cols());
+void RmsNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, float eps, const Tensor& out,
+                    const Tensor& rstd) {
+  const ProfileRange range(context.device(), "rms_norm");
   CheckShape(out, x.dtype, x.rows(), x.cols());
-  const Walk walk = WalkOf(x, residual, out);
+  CheckVector(weight, x.dtype, x.cols());
+  CheckVector(rstd, DType::kF32, x.rows());
   WithType(x.dtype, [&](auto type) {
     using T = decltype(type);
     Launch(context,
-           AddRows<T>{x.as<T>(), residual.as<T>(), out.as<T>(), x.row_stride, residual.row_stride, out.row_stride},
+           RmsNormForwardRows<T>{x.as<T>(), weight.as<T>(), out.as<T>(), rstd.as<float>(), x.row_stride, out.row_stride,
+                                 eps},
+           x.rows(), x.cols());
+  });
+}
+
+void RmsNormBackward(KernelContext& context, const Tensor& d_out, const Tensor& x, const Tensor& weight,
+                     const Tensor& rstd, const Tensor& d_x, bool add_to_d_x, const Tensor& d_weight, bool accumulate,
+                     const Tensor& partials) {
+  const ProfileRange range(context.device(), "rms_norm");
+  const int64_t rows = x.rows();
+  const int64_t hidden = x.cols();
+  CheckShape(d_out, x.dtype, rows, hidden);
+  CheckShape(d_x, x.dtype, rows, hidden);
+  CheckVector(weight, x.dtype, hidden);
+  CheckVector(rstd, DType::kF32, rows);
+  CheckVector(d_weight, DType::kF32, hidden);
+  CheckVector(partials, DType::kF32, kColumnPartitions * hidden);
+  WithType(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    // The weight's gradient first: d_x may be d_out.
+    Launch(context,
+           RmsNormPartialRows<T>{d_out.as<T>(), x.as<T>(), rstd.as<float>(), partials.as<float>(), d_out.row_stride,
+                                 x.row_stride, rows, kColumnPartitions},
+           kColumnPartitions, hidden);
+    Launch(context,
+           RmsNormBackwardRows<T>{d_out.as<T>(), x.as<T>(), weight.as<T>(), rstd.as<float>(), d_x.as<T>(),
+                                  d_out.row_stride, x.row_stride, d_x.row_stride, add_to_d_x},
+           rows, hidden);
+  });
+  Launch(context, OrderedSumRows{partials.as<float>(), d_weight.as<float>(), hidden, kColumnPartitions, accumulate}, 1,
+         hidden);
+}
+
+// ---- elementwise --------------------------------------------------------------------------------------------------
+
+void Add(KernelContext& context, const Tensor& x, const Tensor& residual, const Tensor& out, const Tensor& bias) {
+  const ProfileRange range(context.device(), "add");
+  CheckShape(residual, x.dtype, x.rows(), x.cols());
+  CheckShape(out, x.dtype, x.rows(), x.cols());
+  Walk walk = WalkOf(x, residual, out);
+  if (IsGiven(bias)) {
+    CheckVector(bias, x.dtype, x.cols());
+    walk = {x.rows(), x.cols()};
+  }
+  WithType(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(context,
+           AddRows<T>{x.as<T>(), bias.as<T>(), residual.as<T>(), out.as<T>(), x.row_stride, residual.row_stride,
+                      out.row_stride},
            walk.rows, walk.cols);
   });
 }
@@ -216,6 +287,34 @@ void GeluBackward(KernelContext& context, const Tensor& d_out, const Tensor& x, 
     Launch(context,
            GeluBackwardRows<T>{d_out.as<T>(), x.as<T>(), d_x.as<T>(), d_out.row_stride, x.row_stride, d_x.row_stride},
            walk.rows, walk.cols);
+  });
+}
+
+void SwiGluForward(KernelContext& context, const Tensor& gate_up, const Tensor& out) {
+  const ProfileRange range(context.device(), "swiglu");
+  const int64_t cols = out.cols();
+  CheckShape(gate_up, out.dtype, out.rows(), 2 * cols);
+  WithType(out.dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(
+        context,
+        SwiGluForwardRows<T>{gate_up.as<T>(), gate_up.as<T>() + cols, out.as<T>(), gate_up.row_stride, out.row_stride},
+        out.rows(), cols);
+  });
+}
+
+void SwiGluBackward(KernelContext& context, const Tensor& d_out, const Tensor& gate_up, const Tensor& d_gate_up) {
+  const ProfileRange range(context.device(), "swiglu");
+  const int64_t cols = d_out.cols();
+  CheckShape(gate_up, d_out.dtype, d_out.rows(), 2 * cols);
+  CheckShape(d_gate_up, d_out.dtype, d_out.rows(), 2 * cols);
+  MUSTER_CHECK(d_gate_up.data != d_out.data && d_gate_up.data != gate_up.data);
+  WithType(d_out.dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(context,
+           SwiGluBackwardRows<T>{d_out.as<T>(), gate_up.as<T>(), gate_up.as<T>() + cols, d_gate_up.as<T>(),
+                                 d_gate_up.as<T>() + cols, d_out.row_stride, gate_up.row_stride, d_gate_up.row_stride},
+           d_out.rows(), cols);
   });
 }
 
@@ -256,13 +355,68 @@ void Cast(KernelContext& context, const Tensor& from, const Tensor& to) {
   });
 }
 
+void Copy(KernelContext& context, const Tensor& from, const Tensor& to) {
+  const ProfileRange range(context.device(), "copy");
+  CheckShape(to, from.dtype, from.rows(), from.cols());
+  const Walk walk = WalkOf(from, to);
+  const int64_t element = SizeOf(from.dtype);
+  CopyRows(context, {to.data, to.row_stride * element}, {from.data, from.row_stride * element}, walk.rows,
+           walk.cols * element);
+}
+
 void SumInOrder(KernelContext& context, const Tensor& parts, const Tensor& out) {
   const ProfileRange range(context.device(), "sum_in_order");
   const int64_t count = parts.rows();
-  CheckShape(parts, DType::kF32, count, out.elements());
-  CheckVector(out, DType::kF32, out.elements());
-  Launch(context, OrderedSumRows{parts.as<float>(), out.as<float>(), parts.row_stride, count, false}, 1,
-         out.elements());
+  CheckShape(parts, out.dtype, count, out.elements());
+  CheckVector(out, out.dtype, out.elements());
+  MUSTER_CHECK(count >= 1);
+  WithType(out.dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(context, SumPartsRows<T>{parts.as<T>(), out.as<T>(), parts.row_stride, count}, 1, out.elements());
+  });
+}
+
+// ---- rotary position embedding ------------------------------------------------------------------------------------
+
+void FillRopeTable(KernelContext& context, double base, const Tensor& table) {
+  const int64_t sequence = table.rows();
+  const int64_t head_dim = table.cols();
+  const int64_t half = head_dim / 2;
+  CheckShape(table, DType::kF32, sequence, 2 * half);
+  MUSTER_CHECK(IsDense(table));
+  std::vector<float> positions;  // a few at a time: memory beyond the arena is for small things
+  constexpr int64_t kFloatsAtOnce = 16384;
+  for (int64_t first = 0; first < sequence; first += std::max<int64_t>(1, kFloatsAtOnce / head_dim)) {
+    const int64_t last = std::min(sequence, first + std::max<int64_t>(1, kFloatsAtOnce / head_dim));
+    positions.clear();
+    for (int64_t position = first; position < last; ++position) {
+      const auto angle = [&](int64_t i) {
+        return static_cast<double>(position) *
+               std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+      };
+      for (int64_t i = 0; i < half; ++i) positions.push_back(static_cast<float>(std::cos(angle(i))));
+      for (int64_t i = 0; i < half; ++i) positions.push_back(static_cast<float>(std::sin(angle(i))));
+    }
+    context.device().CopyToDevice(table.as<float>() + first * head_dim, positions.data(),
+                                  (last - first) * head_dim * SizeOf(DType::kF32));
+  }
+}
+
+void Rope(KernelContext& context, const Tensor& table, const AttentionShape& shape, const Tensor& qkv, bool inverse) {
+  const ProfileRange range(context.device(), "rope");
+  const int64_t rows = shape.batch * shape.sequence;
+  const int64_t turned = shape.heads + shape.kv_heads;
+  const int64_t half = shape.head_dim / 2;
+  CheckShape(qkv, qkv.dtype, rows, (turned + shape.kv_heads) * shape.head_dim);
+  CheckShape(table, DType::kF32, table.rows(), 2 * half);
+  MUSTER_CHECK(IsDense(table) && table.rows() >= shape.sequence && shape.head_dim == 2 * half);
+  WithType(qkv.dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(context,
+           RopeRows<T>{table.as<float>(), qkv.as<T>(), turned, shape.sequence, half, qkv.row_stride,
+                       inverse ? -1.0f : 1.0f},
+           rows * turned, half);
+  });
 }
 
 // ---- loss ---------------------------------------------------------------------------------------------------------
@@ -282,15 +436,49 @@ void CrossEntropyForward(KernelContext& context, const Tensor& logits, const Ten
   });
 }
 
-void CrossEntropyBackward(KernelContext& context, const Tensor& logits, const Tensor& targets, const Tensor& lse,
-                          float scale) {
+void CrossEntropyStatistics(KernelContext& context, const Tensor& logits, const Tensor& targets,
+                            const ClassRange& classes, const Tensor& stats) {
   const ProfileRange range(context.device(), "cross_entropy");
+  CheckVector(targets, DType::kI32, logits.rows());
+  CheckVector(stats, DType::kF32, logits.rows() * kCrossEntropyStatistics);
+  CheckClasses(logits, classes);
+  WithType(logits.dtype, [&](auto type) {
+    using T = decltype(type);
+    Launch(context,
+           CrossEntropyStatisticsRows<T>{logits.as<T>(), targets.as<int32_t>(), stats.as<float>(), logits.row_stride,
+                                         static_cast<int32_t>(classes.first), static_cast<int32_t>(classes.count)},
+           logits.rows(), logits.cols());
+  });
+}
+
+void CrossEntropyFromStatistics(KernelContext& context, const Tensor& stats, const Tensor& targets, int64_t vocab,
+                                const Tensor& losses, const Tensor& lse) {
+  const ProfileRange range(context.device(), "cross_entropy");
+  const int64_t rows = targets.elements();
+  const int64_t part = rows * kCrossEntropyStatistics;
+  CheckVector(targets, DType::kI32, rows);
+  CheckVector(losses, DType::kF32, rows);
+  CheckVector(lse, DType::kF32, rows);
+  CheckVector(stats, DType::kF32, stats.elements());
+  MUSTER_CHECK(stats.elements() >= part && stats.elements() % part == 0, stats.elements(), " statistics of ", rows,
+               " rows");
+  Launch(context,
+         CrossEntropyFromStatisticsRows{stats.as<float>(), targets.as<int32_t>(), losses.as<float>(), lse.as<float>(),
+                                        stats.elements() / part, part, static_cast<int32_t>(vocab), kIgnoredTarget},
+         rows, 1);
+}
+
+void CrossEntropyBackward(KernelContext& context, const Tensor& logits, const Tensor& targets,
+                          const ClassRange& classes, const Tensor& lse, float scale) {
+  const ProfileRange range(context.device(), "cross_entropy");
+  CheckClasses(logits, classes);
   CheckVector(targets, DType::kI32, logits.rows());
   CheckVector(lse, DType::kF32, logits.rows());
   WithType(logits.dtype, [&](auto type) {
     using T = decltype(type);
     Launch(context,
            CrossEntropyBackwardRows<T>{logits.as<T>(), targets.as<int32_t>(), lse.as<float>(), logits.row_stride, scale,
+                                       static_cast<int32_t>(classes.first), static_cast<int32_t>(classes.count),
                                        kIgnoredTarget},
            logits.rows(), logits.cols());
   });

@@ -9,24 +9,24 @@ namespace {
 class EmbeddingUnit : public ModelUnit {
  public:
   EmbeddingUnit(const UnitContext& context, const Unit& unit)
-      : kernels_(context.kernels), sequence_length_(context.sequence_length) {
+      : kernels_(context.kernels), shape_{.sequence_length = context.sequence_length, .vocab = context.shape.vocab} {
     const UnitBinder binder(context, unit);
     token_ = binder.BindWeight("token.weight");
     position_ = binder.BindWeight("position.weight");
   }
 
   void Forward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& output) override {
-    kernels::EmbeddingForward(kernels_, batch.tokens, token_.value, position_.value, sequence_length_, output);
+    kernels::EmbeddingForward(kernels_, shape_, batch.tokens, token_.value, position_.value, output);
   }
 
   void Backward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& gradient) override {
-    kernels::EmbeddingBackward(kernels_, batch.tokens, gradient, sequence_length_, token_.gradient, position_.gradient,
+    kernels::EmbeddingBackward(kernels_, shape_, batch.tokens, gradient, token_.gradient, position_.gradient,
                                batch.accumulate);
   }
 
  private:
   KernelContext& kernels_;
-  const int64_t sequence_length_;
+  const kernels::EmbeddingShape shape_;
   Weight token_;     // (V, h)
   Weight position_;  // (context, h)
 };

@@ -43,7 +43,8 @@ void HeadUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tenso
 
 void HeadUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
-  kernels::CrossEntropyBackward(kernels_, saved.logits, batch.targets, saved.lse, batch.loss_scale);
+  kernels::CrossEntropyBackward(kernels_, saved.logits, batch.targets, {.first = 0, .count = saved.logits.cols()},
+                                saved.lse, batch.loss_scale);
   logits_.Backward(kernels_, saved.logits, saved.norm_out, d_hidden_, batch.accumulate, partials_);
   norm_.Backward(kernels_, d_hidden_, {input, saved.mean, saved.rstd}, gradient, /*add_to_d_x=*/false, batch.accumulate,
                  partials_);

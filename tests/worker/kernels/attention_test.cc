@@ -27,10 +27,10 @@ struct Attention {
 
   int64_t rows() const { return shape.batch * shape.sequence; }
   void Forward() {
-    kernels::AttentionForward(*context, shape, qkv.tensor(), out.tensor(), lse.tensor(), workspace.vector());
+    kernels::AttentionForward(*context, shape, {qkv.tensor()}, out.tensor(), lse.tensor(), workspace.vector());
   }
   void Backward() {
-    kernels::AttentionBackward(*context, shape, d_out.tensor(), qkv.tensor(), out.tensor(), lse.tensor(),
+    kernels::AttentionBackward(*context, shape, d_out.tensor(), {qkv.tensor()}, out.tensor(), lse.tensor(),
                                d_qkv.tensor(), workspace.vector());
   }
 

@@ -10,6 +10,7 @@ namespace muster {
 namespace {
 
 constexpr int64_t kVocab = 11, kContext = 9, kSequence = 7, kBatch = 3, kRows = kBatch * kSequence;
+constexpr kernels::EmbeddingShape kShape{kSequence, kVocab};
 
 class EmbeddingTest : public testing::TestWithParam<std::tuple<DType, int64_t>> {
  protected:
@@ -27,11 +28,11 @@ class EmbeddingTest : public testing::TestWithParam<std::tuple<DType, int64_t>> 
   }
 
   void Forward() {
-    kernels::EmbeddingForward(*context_, tokens_.vector(), token_weight_.tensor(), position_weight_.tensor(), kSequence,
+    kernels::EmbeddingForward(*context_, kShape, tokens_.vector(), token_weight_.tensor(), position_weight_.tensor(),
                               out_.tensor());
   }
   void Backward(KernelContext& context, bool accumulate) {
-    kernels::EmbeddingBackward(context, tokens_.vector(), d_out_.tensor(), kSequence, d_token_.tensor(),
+    kernels::EmbeddingBackward(context, kShape, tokens_.vector(), d_out_.tensor(), d_token_.tensor(),
                                d_position_.tensor(), accumulate);
   }
   int64_t token(int64_t row) const { return static_cast<int64_t>(tokens_.at(row)); }
@@ -102,8 +103,10 @@ TEST(EmbeddingThreadsTest, TwoThreadsGiveTheSameBits) {
   const OwnedTensor d_token1(DType::kF32, vocab, hidden), d_token2(DType::kF32, vocab, hidden);
   const OwnedTensor d_position1(DType::kF32, 100, hidden), d_position2(DType::kF32, 100, hidden);
   TestContext one(1), two(2);
-  kernels::EmbeddingBackward(*one, tokens.vector(), d_out.tensor(), 100, d_token1.tensor(), d_position1.tensor(), true);
-  kernels::EmbeddingBackward(*two, tokens.vector(), d_out.tensor(), 100, d_token2.tensor(), d_position2.tensor(), true);
+  kernels::EmbeddingBackward(*one, {100, vocab}, tokens.vector(), d_out.tensor(), d_token1.tensor(),
+                             d_position1.tensor(), true);
+  kernels::EmbeddingBackward(*two, {100, vocab}, tokens.vector(), d_out.tensor(), d_token2.tensor(),
+                             d_position2.tensor(), true);
   EXPECT_EQ(d_token1.memory(), d_token2.memory());
   EXPECT_EQ(d_position1.memory(), d_position2.memory());
 }

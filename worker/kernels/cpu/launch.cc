@@ -66,6 +66,13 @@ void LaunchByIndex(KernelContext& context, int index, bool columns_independent, 
 
 void FillZero(KernelContext&, void* start, int64_t bytes) { std::memset(start, 0, static_cast<size_t>(bytes)); }
 
+void CopyRows(KernelContext&, const StridedRows& to, const StridedRows& from, int64_t rows, int64_t row_bytes) {
+  for (int64_t row = 0; row < rows; ++row) {
+    std::memcpy(static_cast<char*>(to.start) + row * to.stride_bytes,
+                static_cast<const char*>(from.start) + row * from.stride_bytes, static_cast<size_t>(row_bytes));
+  }
+}
+
 float* ReductionScratch(KernelContext& context) { return context.backend().reduction_scratch(); }
 
 }  // namespace muster::kernels

@@ -44,6 +44,40 @@ class CpuRow {
     for (int32_t i = 0; i < count; ++i) elements[i] = FromFloat(value(i), T{});
   }
 
+  template <typename T, typename F>
+  MUSTER_ROW_BODY void store_two(T* first_row, T* second_row, F values) const {
+    T* const firsts = first_row + first_;
+    T* const seconds = second_row + first_;
+    const int32_t count = count_;
+#pragma omp simd
+    for (int32_t i = 0; i < count; ++i) {
+      const Two both = values(i);
+      firsts[i] = FromFloat(both.first, T{});
+      seconds[i] = FromFloat(both.second, T{});
+    }
+  }
+
+  template <typename T, typename F>
+  MUSTER_ROW_BODY void store_sum(T* row, int64_t terms, F values_of) const {
+    T* const elements = row + first_;
+    float sums[kLanes * 8];
+    for (int32_t begin = 0; begin < count_; begin += kLanes * 8) {
+      const int32_t count = count_ - begin < kLanes * 8 ? count_ - begin : kLanes * 8;
+      for (int64_t term = 0; term < terms; ++term) {
+        const auto value = values_of(term);
+        if (term == 0) {
+#pragma omp simd
+          for (int32_t i = 0; i < count; ++i) sums[i] = value(begin + i);
+        } else {
+#pragma omp simd
+          for (int32_t i = 0; i < count; ++i) sums[i] += value(begin + i);
+        }
+      }
+#pragma omp simd
+      for (int32_t i = 0; i < count; ++i) elements[begin + i] = FromFloat(sums[i], T{});
+    }
+  }
+
   template <typename F>
   MUSTER_ROW_BODY float sum(F value) const {
     float lanes[kLanes] = {};

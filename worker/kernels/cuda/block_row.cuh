@@ -105,6 +105,33 @@ class PackedRow : public BlockReductions<kBlockThreads> {
     }
   }
 
+  template <typename T, typename F>
+  __device__ void store_two(T* first_row, T* second_row, F values) const {
+    Fragment firsts, seconds;
+#pragma unroll
+    for (int slot = 0; slot < kSlots; ++slot) {
+      const Two both = values(Index{slot});
+      firsts.slots[slot] = both.first;
+      seconds.slots[slot] = both.second;
+    }
+    store(first_row, [&](Index i) { return firsts[i]; });
+    store(second_row, [&](Index i) { return seconds[i]; });
+  }
+
+  template <typename T, typename F>
+  __device__ void store_sum(T* row, int64_t terms, F values_of) const {
+    Fragment sums = {};
+    for (int64_t term = 0; term < terms; ++term) {
+      const auto value = values_of(term);
+#pragma unroll
+      for (int slot = 0; slot < kSlots; ++slot) {
+        const float addend = value(Index{slot});
+        sums.slots[slot] = term == 0 ? addend : sums.slots[slot] + addend;  // 0 + -0 would be 0
+      }
+    }
+    store(row, [&](Index i) { return sums[i]; });
+  }
+
   template <typename F>
   __device__ float sum(F value) const {
     float own = 0;

@@ -23,12 +23,14 @@ void LaunchAs(cudaStream_t stream, const Kernel& kernel, int64_t rows, int64_t c
   CheckLaunch(cudaGetLastError(), "row kernel");
 }
 
-// Rows that are summed are held whole by one block: a warp for attention's tiles, registers up to 8192 columns, then
-// memory. Other rows are cut into windows, so that a single long row fills the device.
+// Short rows, such as those of attention's tiles, are a warp's. Longer ones that are summed are held whole by one
+// block: in registers up to 8192 columns, then in memory. Other rows are cut into windows, so that a single long row
+// fills the device.
 template <typename Kernel>
 void LaunchOne(cudaStream_t stream, const void* kernel_in, int64_t rows, int64_t cols) {
   const Kernel& kernel = *static_cast<const Kernel*>(kernel_in);
   if constexpr (Kernel::kColumnsIndependent) {
+    if (cols <= PackedRow<32, 1>::kColumns) return LaunchAs<PackedRow<32, 1>>(stream, kernel, rows, cols, 1);
     using Window = PackedRow<128, 1>;
     LaunchAs<Window>(stream, kernel, rows, cols, (cols + Window::kColumns - 1) / Window::kColumns);
   } else if (cols <= PackedRow<32, 1>::kColumns) {
@@ -62,6 +64,16 @@ void LaunchByIndex(KernelContext& context, int index, bool, const void* kernel, 
 
 void FillZero(KernelContext& context, void* start, int64_t bytes) {
   cuda::CheckLaunch(cudaMemsetAsync(start, 0, static_cast<size_t>(bytes), cuda::StreamOf(context)), "cudaMemsetAsync");
+}
+
+void CopyRows(KernelContext& context, const StridedRows& to, const StridedRows& from, int64_t rows, int64_t row_bytes) {
+  const size_t width = static_cast<size_t>(row_bytes);
+  // A single row has no stride to speak of, and CUDA wants one that is no shorter than the row.
+  const size_t to_stride = rows == 1 ? width : static_cast<size_t>(to.stride_bytes);
+  const size_t from_stride = rows == 1 ? width : static_cast<size_t>(from.stride_bytes);
+  cuda::CheckLaunch(cudaMemcpy2DAsync(to.start, to_stride, from.start, from_stride, width, static_cast<size_t>(rows),
+                                      cudaMemcpyDeviceToDevice, cuda::StreamOf(context)),
+                    "cudaMemcpy2DAsync");
 }
 
 }  // namespace muster::kernels

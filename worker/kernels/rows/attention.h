@@ -9,8 +9,19 @@
 
 namespace muster::kernels {
 
-// Keys that query r of a tile may see: columns [0, first_visible + r].
-//
+// Keys that query r of a tile may see: columns up to that of the query itself, and not before that where its document
+// starts.
+struct VisibleKeys {
+  int64_t diagonal;        // query r is key diagonal + r
+  const int32_t* starts;   // (queries) positions within the sequence, or null: all begin at 0
+  int64_t first_position;  // of column 0
+
+  MUSTER_ROW_BODY int32_t last(int64_t r) const { return static_cast<int32_t>(diagonal + r); }
+  MUSTER_ROW_BODY int32_t first(int64_t r) const {
+    return starts == nullptr ? 0 : static_cast<int32_t>(starts[r] - first_position);
+  }
+};
+
 // probabilities = exp(scale * score - top), 0 for keys that are hidden; top and total become those of all tiles so far;
 // the weighted values summed so far are multiplied with `shrink`, which the next kernel applies.
 template <typename T>
@@ -22,7 +33,7 @@ struct SoftmaxTileRows {
   float* total;    // running sum of the probabilities
   float* shrink;   // exp(top before - top now)
   int64_t stride;  // of scores and probabilities
-  int64_t first_visible;
+  VisibleKeys visible;
   float scale;
   bool first_tile;
 
@@ -30,21 +41,24 @@ struct SoftmaxTileRows {
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
     float* const scores_row = scores + r * stride;
     const auto raw = row.load(scores_row);
-    const int32_t last = static_cast<int32_t>(first_visible + r);
+    const int32_t first = visible.first(r);
+    const int32_t last = visible.last(r);
     const float factor = scale;
     const float hidden = FloatOfBits(0xff800000u);  // -infinity
-    const float tile_top = row.max([&](auto i) { return row.column(i) <= last ? factor * raw[i] : hidden; });
+    const float tile_top =
+        row.max([&](auto i) { return row.column(i) >= first && row.column(i) <= last ? factor * raw[i] : hidden; });
     const float before = first_tile ? hidden : top[r];
     const float now = Maximum(before, tile_top);
     row.store(scores_row, [&](auto i) {
       const float p = Exp(factor * raw[i] - now);
-      return row.column(i) <= last ? p : 0.0f;
+      return row.column(i) >= first && row.column(i) <= last ? p : 0.0f;
     });
     const auto weights = row.load(scores_row);
     const float tile_total = row.sum([&](auto i) { return weights[i]; });
     row.store(probabilities + r * stride, [&](auto i) { return weights[i]; });
     row.once([&] {
-      const float kept = first_tile ? 0.0f : Exp(before - now);
+      // Both are -infinity when the query has seen no key yet.
+      const float kept = first_tile ? 0.0f : before == now ? 1.0f : Exp(before - now);
       top[r] = now;
       total[r] = first_tile ? tile_total : total[r] * kept + tile_total;
       shrink[r] = kept;
@@ -117,7 +131,7 @@ struct SoftmaxGradientRows {
   T* probabilities;
   T* d_scores;
   int64_t stride;  // of all four tiles
-  int64_t first_visible;
+  VisibleKeys visible;
   float scale;
 
   template <typename Row>
@@ -125,19 +139,20 @@ struct SoftmaxGradientRows {
     float* const scores_row = scores + r * stride;
     const auto raw = row.load(scores_row);
     const auto d_weights = row.load(d_probabilities + r * stride);
-    const int32_t last = static_cast<int32_t>(first_visible + r);
+    const int32_t first = visible.first(r);
+    const int32_t last = visible.last(r);
     const float factor = scale;
     const float log_sum = lse[r];
     const float subtracted = correction[r];
     row.store(scores_row, [&](auto i) {
       const float p = Exp(factor * raw[i] - log_sum);
-      return row.column(i) <= last ? p : 0.0f;
+      return row.column(i) >= first && row.column(i) <= last ? p : 0.0f;
     });
     const auto weights = row.load(scores_row);
     row.store(probabilities + r * stride, [&](auto i) { return weights[i]; });
     row.store(d_scores + r * stride, [&](auto i) {
       const float d = weights[i] * (d_weights[i] - subtracted) * factor;
-      return row.column(i) <= last ? d : 0.0f;
+      return row.column(i) >= first && row.column(i) <= last ? d : 0.0f;
     });
   }
 };

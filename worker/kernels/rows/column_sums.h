@@ -59,7 +59,7 @@ struct LayerNormPartialRows {
   }
 };
 
-// One row: out [+]= parts (count, cols), added in order. Without accumulate, out may be the first part.
+// One row: out [+]= parts (count, cols), added in order.
 struct OrderedSumRows {
   static constexpr bool kColumnsIndependent = true;
   const float* parts;
@@ -75,6 +75,24 @@ struct OrderedSumRows {
       row.store(out, [&](auto i) { return values[i]; });
     }
     row.add_rows(accumulate ? 0 : 1, count, out, true, [&](int64_t part) {
+      const auto values = row.load(parts + part * parts_stride);
+      return [=](auto i) { return values[i]; };
+    });
+  }
+};
+
+// One row: out = the sum of parts (count, cols) in order, rounded once. out may be any one of them.
+template <typename T>
+struct SumPartsRows {
+  static constexpr bool kColumnsIndependent = true;
+  const T* parts;
+  T* out;
+  int64_t parts_stride;
+  int64_t count;
+
+  template <typename Row>
+  MUSTER_ROW_BODY void operator()(const Row& row, int64_t) const {
+    row.store_sum(out, count, [&](int64_t part) {
       const auto values = row.load(parts + part * parts_stride);
       return [=](auto i) { return values[i]; };
     });

@@ -7,11 +7,12 @@
 
 namespace muster::kernels {
 
-// out = x + residual
+// out = x + bias + residual; bias may be null
 template <typename T>
 struct AddRows {
   static constexpr bool kColumnsIndependent = true;
   const T* x;
+  const T* bias;
   const T* residual;
   T* out;
   int64_t x_stride, residual_stride, out_stride;
@@ -20,7 +21,13 @@ struct AddRows {
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
     const auto xs = row.load(x + r * x_stride);
     const auto residuals = row.load(residual + r * residual_stride);
-    row.store(out + r * out_stride, [&](auto i) { return xs[i] + residuals[i]; });
+    T* const out_row = out + r * out_stride;
+    if (bias == nullptr) {
+      row.store(out_row, [&](auto i) { return xs[i] + residuals[i]; });
+    } else {
+      const auto biases = row.load(bias);
+      row.store(out_row, [&](auto i) { return xs[i] + biases[i] + residuals[i]; });
+    }
   }
 };
 
@@ -53,6 +60,46 @@ struct GeluBackwardRows {
     const auto d_outs = row.load(d_out + r * d_out_stride);
     const auto xs = row.load(x + r * x_stride);
     row.store(d_x + r * d_x_stride, [&](auto i) { return d_outs[i] * GeluDerivative(xs[i]); });
+  }
+};
+
+// out = silu(gate) * up
+template <typename T>
+struct SwiGluForwardRows {
+  static constexpr bool kColumnsIndependent = true;
+  const T* gate;
+  const T* up;
+  T* out;
+  int64_t gate_up_stride, out_stride;
+
+  template <typename Row>
+  MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
+    const auto gates = row.load(gate + r * gate_up_stride);
+    const auto ups = row.load(up + r * gate_up_stride);
+    row.store(out + r * out_stride, [&](auto i) { return gates[i] * Sigmoid(gates[i]) * ups[i]; });
+  }
+};
+
+// d_gate = d_out * up * silu'(gate), d_up = d_out * silu(gate)
+template <typename T>
+struct SwiGluBackwardRows {
+  static constexpr bool kColumnsIndependent = true;
+  const T* d_out;
+  const T* gate;
+  const T* up;
+  T* d_gate;
+  T* d_up;
+  int64_t d_out_stride, gate_up_stride, d_gate_up_stride;
+
+  template <typename Row>
+  MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
+    const auto d_outs = row.load(d_out + r * d_out_stride);
+    const auto gates = row.load(gate + r * gate_up_stride);
+    const auto ups = row.load(up + r * gate_up_stride);
+    row.store_two(d_gate + r * d_gate_up_stride, d_up + r * d_gate_up_stride, [&](auto i) {
+      const Two silu = SiluAndDerivative(gates[i]);
+      return Two{d_outs[i] * ups[i] * silu.second, d_outs[i] * silu.first};
+    });
   }
 };
 

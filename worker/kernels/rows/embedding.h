@@ -7,8 +7,8 @@
 
 namespace muster::kernels {
 
-// out = token_weight[token] + position_weight[row mod sequence_length]. A token outside the table gives a row of NaN,
-// so that the loss says so instead of memory being read where there is none.
+// out = token_weight[token - first_token], zero for a token that the table does not have,
+// + position_weight[row mod sequence_length] unless that is null. A token outside the vocabulary gives a row of NaN.
 template <typename T>
 struct EmbeddingForwardRows {
   static constexpr bool kColumnsIndependent = true;
@@ -16,7 +16,7 @@ struct EmbeddingForwardRows {
   const T* token_weight;
   const T* position_weight;
   T* out;
-  int64_t vocab, sequence_length, out_stride;
+  int64_t first_token, table_rows, vocab, sequence_length, out_stride;
 
   template <typename Row>
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
@@ -26,28 +26,34 @@ struct EmbeddingForwardRows {
       row.store(out_row, [&](auto) { return FloatOfBits(0x7fc00000u); });
       return;
     }
-    const auto words = row.load(token_weight + token * row.cols());
-    const auto places = row.load(position_weight + r % sequence_length * row.cols());
-    row.store(out_row, [&](auto i) { return words[i] + places[i]; });
+    const int64_t entry = token - first_token;
+    const bool here = entry >= 0 && entry < table_rows;
+    const auto words = row.load(token_weight + (here ? entry : 0) * row.cols());
+    if (position_weight == nullptr) {
+      row.store(out_row, [&](auto i) { return here ? words[i] : 0.0f; });
+    } else {
+      const auto places = row.load(position_weight + r % sequence_length * row.cols());
+      row.store(out_row, [&](auto i) { return (here ? words[i] : 0.0f) + places[i]; });
+    }
   }
 };
 
-// One row: d_token_weight[tokens[t]] += d_out[t] for every t in order; each column by itself, so that no two threads
-// meet at an element.
+// One row: d_token_weight[tokens[t] - first_token] += d_out[t] for every t in order, where there is such a row; each
+// column by itself, so that no two threads meet at an element.
 template <typename T>
 struct EmbeddingTokenRows {
   static constexpr bool kColumnsIndependent = true;
   const int32_t* tokens;
   const T* d_out;
   float* d_token_weight;
-  int64_t rows, vocab, d_out_stride;
+  int64_t rows, first_token, table_rows, d_out_stride;
 
   template <typename Row>
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t) const {
     for (int64_t t = 0; t < rows; ++t) {
-      const int64_t token = tokens[t];
-      if (token < 0 || token >= vocab) continue;
-      float* const sums = d_token_weight + token * row.cols();
+      const int64_t entry = tokens[t] - first_token;
+      if (entry < 0 || entry >= table_rows) continue;
+      float* const sums = d_token_weight + entry * row.cols();
       row.add_rows(t, t + 1, sums, true, [&](int64_t from) {
         const auto values = row.load(d_out + from * d_out_stride);
         return [=](auto i) { return values[i]; };
