@@ -34,32 +34,32 @@ void AddLinear(const std::string& name, int64_t out, int64_t in, bool bias, Para
 
 void AddUnit(const ModelShape& shape, const Unit& unit, ParameterList& list) {
   const bool gpt2 = shape.family == ModelFamily::kGpt2;
-  const std::string layer = absl::StrCat("layer.", unit.layer);
+  const std::string prefix = unit.parameter_prefix();
   list.BeginUnit(unit.index);
   switch (unit.kind) {
     case UnitKind::kEmbedding:
-      list.Add("embedding.token.weight", {shape.vocab, shape.hidden});
-      if (gpt2) list.Add("embedding.position.weight", {shape.context, shape.hidden});
+      list.Add(prefix + "token.weight", {shape.vocab, shape.hidden});
+      if (gpt2) list.Add(prefix + "position.weight", {shape.context, shape.hidden});
       break;
     case UnitKind::kAttention: {
       const int64_t key_value = shape.kv_heads * shape.head_dim();
-      AddNorm(shape, layer + ".attention.norm", list);
-      AddLinear(layer + ".attention.qkv", shape.hidden + 2 * key_value, shape.hidden, gpt2 || shape.qkv_bias, list);
-      AddLinear(layer + ".attention.projection", shape.hidden, shape.hidden, gpt2, list);
+      AddNorm(shape, prefix + "norm", list);
+      AddLinear(prefix + "qkv", shape.hidden + 2 * key_value, shape.hidden, gpt2 || shape.qkv_bias, list);
+      AddLinear(prefix + "projection", shape.hidden, shape.hidden, gpt2, list);
       break;
     }
     case UnitKind::kFeedForward:
-      AddNorm(shape, layer + ".ffn.norm", list);
+      AddNorm(shape, prefix + "norm", list);
       if (gpt2) {
-        AddLinear(layer + ".ffn.up", shape.ffn, shape.hidden, true, list);
+        AddLinear(prefix + "up", shape.ffn, shape.hidden, true, list);
       } else {
-        AddLinear(layer + ".ffn.gate_up", 2 * shape.ffn, shape.hidden, false, list);
+        AddLinear(prefix + "gate_up", 2 * shape.ffn, shape.hidden, false, list);
       }
-      AddLinear(layer + ".ffn.down", shape.hidden, shape.ffn, gpt2, list);
+      AddLinear(prefix + "down", shape.hidden, shape.ffn, gpt2, list);
       break;
     case UnitKind::kHead:
-      AddNorm(shape, "head.norm", list);
-      if (!shape.tied) list.Add("head.weight", {shape.vocab, shape.hidden});
+      AddNorm(shape, prefix + "norm", list);
+      if (!shape.tied) list.Add(prefix + "weight", {shape.vocab, shape.hidden});
       break;
   }
 }
@@ -76,6 +76,20 @@ std::string Unit::name() const {
       return absl::StrCat(layer, ".ffn");
     case UnitKind::kHead:
       return "head";
+  }
+  return "";
+}
+
+std::string Unit::parameter_prefix() const {
+  switch (kind) {
+    case UnitKind::kEmbedding:
+      return "embedding.";
+    case UnitKind::kAttention:
+      return absl::StrCat("layer.", layer, ".attention.");
+    case UnitKind::kFeedForward:
+      return absl::StrCat("layer.", layer, ".ffn.");
+    case UnitKind::kHead:
+      return "head.";
   }
   return "";
 }

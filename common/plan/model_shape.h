@@ -37,7 +37,8 @@ struct Unit {
   int64_t index = 0;   // place in the model, 0 .. units()-1
   int64_t layer = -1;  // for attention and feed-forward
 
-  std::string name() const;  // "embedding", "3.attention", "3.ffn", "head"
+  std::string name() const;              // "embedding", "3.attention", "3.ffn", "head"
+  std::string parameter_prefix() const;  // "embedding.", "layer.3.attention.", "layer.3.ffn.", "head."
 };
 
 std::vector<Unit> Units(const ModelShape& shape);

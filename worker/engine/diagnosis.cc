@@ -25,10 +25,11 @@ struct Finding {
 absl::StatusOr<std::vector<Finding>> FindEverywhere(Communicator& world, const EngineConfig& config, Stage& stage,
                                                     Pipeline& pipeline, const Pipeline::MicroBatchAt& at) {
   Finding mine;
-  MUSTER_RETURN_IF_ERROR(
-      pipeline.Evaluate(config.layout.accumulation_steps, at, [&](int64_t micro_batch, const MicroBatch& batch) {
-        const std::optional<Unit> unit = stage.FirstNonFiniteUnit(batch);
+  MUSTER_RETURN_IF_ERROR(pipeline.Evaluate(
+      config.layout.accumulation_steps, at, [&](int64_t micro_batch, const MicroBatch& batch) -> absl::Status {
+        MUSTER_ASSIGN_OR_RETURN(const std::optional<Unit> unit, stage.FirstNonFiniteUnit(batch));
         if (unit.has_value() && !mine.found()) mine = {.micro_batch = micro_batch, .unit = unit->index};
+        return absl::OkStatus();
       }));
   std::vector<Finding> all(static_cast<size_t>(world.size()));
   MUSTER_RETURN_IF_ERROR(AllGather(world, {reinterpret_cast<const std::byte*>(&mine), sizeof(mine)},

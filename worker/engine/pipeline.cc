@@ -36,13 +36,14 @@ absl::StatusOr<double> Pipeline::Train(int64_t micro_batches, const MicroBatchAt
     if (action.kind == PassAction::Kind::kForward) {
       PhaseScope scope(timer_, Phase::kForward);
       MUSTER_RETURN_IF_ERROR(AwaitForward(i));
-      stage_.Forward(batch);
+      MUSTER_RETURN_IF_ERROR(stage_.Forward(batch));
       loss_sum += stage_.LossSum(batch.slot);
       if (activations_out_.has_value()) MUSTER_RETURN_IF_ERROR(activations_out_->Start(i));
     } else {
       PhaseScope scope(timer_, Phase::kBackward);
       MUSTER_RETURN_IF_ERROR(AwaitBackward(i, micro_batches));
-      stage_.Backward(batch, stage_.gradients()[static_cast<size_t>(i) % stage_.gradients().size()]);
+      MUSTER_RETURN_IF_ERROR(
+          stage_.Backward(batch, stage_.gradients()[static_cast<size_t>(i) % stage_.gradients().size()]));
       if (gradients_out_.has_value()) MUSTER_RETURN_IF_ERROR(gradients_out_->Start(i));
       MUSTER_RETURN_IF_ERROR(ReleaseInput(i, micro_batches));
     }
@@ -58,7 +59,7 @@ absl::Status Pipeline::Evaluate(int64_t micro_batches, const MicroBatchAt& at, c
     MUSTER_ASSIGN_OR_RETURN(MicroBatch batch, at(i));
     batch.slot = Slot(i);
     MUSTER_RETURN_IF_ERROR(AwaitForward(i));
-    forward(i, batch);
+    MUSTER_RETURN_IF_ERROR(forward(i, batch));
     if (activations_out_.has_value()) MUSTER_RETURN_IF_ERROR(activations_out_->Start(i));
     MUSTER_RETURN_IF_ERROR(ReleaseInput(i, micro_batches));
   }

@@ -29,7 +29,7 @@ class Pipeline {
   absl::StatusOr<double> Train(int64_t micro_batches, const MicroBatchAt& at);
 
   // What evaluation does with each micro-batch once its input is there: runs the stage's forward.
-  using ForwardPass = std::function<void(int64_t micro_batch, const MicroBatch& batch)>;
+  using ForwardPass = std::function<absl::Status(int64_t micro_batch, const MicroBatch& batch)>;
 
   // Forwards only, in order, in the same buffers and shapes.
   absl::Status Evaluate(int64_t micro_batches, const MicroBatchAt& at, const ForwardPass& forward);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "worker/engine/finite.h"
 #include "worker/model/attention_unit.h"
 #include "worker/model/embedding_unit.h"
@@ -57,23 +58,29 @@ Stage::Stage(const UnitContext& context, UnitRange units) : context_(context), h
   }
 }
 
-void Stage::Forward(const MicroBatch& batch) {
+absl::Status Stage::Forward(const MicroBatch& batch) {
   const size_t slot = static_cast<size_t>(batch.slot);
-  for (size_t k = 0; k < units_.size(); ++k) units_[k]->Forward(batch, stream_[k][slot], stream_[k + 1][slot]);
+  for (size_t k = 0; k < units_.size(); ++k) {
+    MUSTER_RETURN_IF_ERROR(units_[k]->Forward(batch, stream_[k][slot], stream_[k + 1][slot]));
+  }
+  return absl::OkStatus();
 }
 
 double Stage::LossSum(int64_t slot) const { return has_head() ? head_->LossSum(slot) : 0; }
 
-void Stage::Backward(const MicroBatch& batch, const Tensor& gradient) {
+absl::Status Stage::Backward(const MicroBatch& batch, const Tensor& gradient) {
   const size_t slot = static_cast<size_t>(batch.slot);
-  for (size_t k = units_.size(); k-- > 0;) units_[k]->Backward(batch, stream_[k][slot], gradient);
+  for (size_t k = units_.size(); k-- > 0;) {
+    MUSTER_RETURN_IF_ERROR(units_[k]->Backward(batch, stream_[k][slot], gradient));
+  }
+  return absl::OkStatus();
 }
 
-std::optional<Unit> Stage::FirstNonFiniteUnit(const MicroBatch& batch) {
+absl::StatusOr<std::optional<Unit>> Stage::FirstNonFiniteUnit(const MicroBatch& batch) {
   const size_t slot = static_cast<size_t>(batch.slot);
   std::optional<Unit> first;
   for (size_t k = 0; k < units_.size(); ++k) {
-    units_[k]->Forward(batch, stream_[k][slot], stream_[k + 1][slot]);
+    MUSTER_RETURN_IF_ERROR(units_[k]->Forward(batch, stream_[k][slot], stream_[k + 1][slot]));
     const bool finite = units_[k].get() == head_ ? std::isfinite(head_->LossSum(batch.slot))
                                                  : AllFinite(context_.kernels.device(), stream_[k + 1][slot]);
     if (!finite && !first.has_value()) first = descriptions_[k];

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/plan/layout.h"
 #include "worker/model/head_unit.h"
 #include "worker/model/unit.h"
@@ -22,15 +24,16 @@ class Stage {
   bool has_head() const { return head_ != nullptr; }
   int64_t slots() const { return context_.slots; }
 
+  // The units' errors are those of the communicator.
   // From input(slot), or the tokens, to output(slot), or the loss.
-  void Forward(const MicroBatch& batch);
+  absl::Status Forward(const MicroBatch& batch);
   // Sum over the counted targets of the last Forward in this slot, nats; 0 without a head.
   double LossSum(int64_t slot) const;
   // `gradient`, one of gradients(): of the output when called (anything, with a head), of the input on return.
-  void Backward(const MicroBatch& batch, const Tensor& gradient);
+  absl::Status Backward(const MicroBatch& batch, const Tensor& gradient);
 
   // Runs Forward and says which unit is the first whose output is not finite.
-  std::optional<Unit> FirstNonFiniteUnit(const MicroBatch& batch);
+  absl::StatusOr<std::optional<Unit>> FirstNonFiniteUnit(const MicroBatch& batch);
 
   // By slot, (T, h) compute. Without an embedding, or a head, respectively.
   const std::vector<Tensor>& inputs() const { return stream_.front(); }

@@ -183,9 +183,10 @@ absl::Status RankTrainer::Validate() {
   const int64_t counted_before = validation_.counted_targets();
   MUSTER_RETURN_IF_ERROR(engine.pipeline.Evaluate(
       validation_.micro_batches(), [&](int64_t i) { return validation_.Read(i); },
-      [&](int64_t /*i*/, const MicroBatch& batch) {
-        engine.stage.Forward(batch);
+      [&](int64_t /*i*/, const MicroBatch& batch) -> absl::Status {
+        MUSTER_RETURN_IF_ERROR(engine.stage.Forward(batch));
         sums[0] += engine.stage.LossSum(batch.slot);
+        return absl::OkStatus();
       }));
   if (engine.stage.has_head()) sums[1] = static_cast<double>(validation_.counted_targets() - counted_before);
   MUSTER_RETURN_IF_ERROR(AllReduceSum(*parts_.world, absl::MakeSpan(sums)));

@@ -11,8 +11,8 @@ namespace {
 class AttentionUnit : public ModelUnit {
  public:
   AttentionUnit(const UnitContext& context, const Unit& unit);
-  void Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) override;
-  void Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) override;
+  absl::Status Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) override;
+  absl::Status Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) override;
 
  private:
   struct Saved {
@@ -63,16 +63,17 @@ AttentionUnit::AttentionUnit(const UnitContext& context, const Unit& unit)
   workspace_ = context.memory.BindBytes("workspace/attention");
 }
 
-void AttentionUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
+absl::Status AttentionUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   norm_.Forward(kernels_, input, saved.norm_out, saved.mean, saved.rstd);
   qkv_.Forward(kernels_, saved.norm_out, saved.qkv);
   kernels::AttentionForward(kernels_, shape_, {saved.qkv}, saved.attention_out, saved.lse, workspace_);
   projection_.Forward(kernels_, saved.attention_out, output);
   kernels::Add(kernels_, output, input, output);
+  return absl::OkStatus();
 }
 
-void AttentionUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
+absl::Status AttentionUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   projection_.Backward(kernels_, gradient, saved.attention_out, d_hidden_, batch.accumulate, partials_);
   kernels::AttentionBackward(kernels_, shape_, d_hidden_, {saved.qkv}, saved.attention_out, saved.lse, d_qkv_,
@@ -81,6 +82,7 @@ void AttentionUnit::Backward(const MicroBatch& batch, const Tensor& input, const
   // The residual's gradient is in `gradient` already; the norm's is added to it.
   norm_.Backward(kernels_, d_hidden_, {input, saved.mean, saved.rstd}, gradient, /*add_to_d_x=*/true, batch.accumulate,
                  partials_);
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -15,13 +15,15 @@ class EmbeddingUnit : public ModelUnit {
     position_ = binder.BindWeight("position.weight");
   }
 
-  void Forward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& output) override {
+  absl::Status Forward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& output) override {
     kernels::EmbeddingForward(kernels_, shape_, batch.tokens, token_.value, position_.value, output);
+    return absl::OkStatus();
   }
 
-  void Backward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& gradient) override {
+  absl::Status Backward(const MicroBatch& batch, const Tensor& /*input*/, const Tensor& gradient) override {
     kernels::EmbeddingBackward(kernels_, shape_, batch.tokens, gradient, token_.gradient, position_.gradient,
                                batch.accumulate);
+    return absl::OkStatus();
   }
 
  private:

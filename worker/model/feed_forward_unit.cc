@@ -11,8 +11,8 @@ namespace {
 class FeedForwardUnit : public ModelUnit {
  public:
   FeedForwardUnit(const UnitContext& context, const Unit& unit);
-  void Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) override;
-  void Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) override;
+  absl::Status Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) override;
+  absl::Status Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) override;
 
  private:
   struct Saved {
@@ -52,16 +52,17 @@ FeedForwardUnit::FeedForwardUnit(const UnitContext& context, const Unit& unit) :
   partials_ = binder.Partials();
 }
 
-void FeedForwardUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
+absl::Status FeedForwardUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   norm_.Forward(kernels_, input, saved.norm_out, saved.mean, saved.rstd);
   up_.Forward(kernels_, saved.norm_out, saved.up);
   kernels::GeluForward(kernels_, saved.up, saved.gelu);
   down_.Forward(kernels_, saved.gelu, output);
   kernels::Add(kernels_, output, input, output);
+  return absl::OkStatus();
 }
 
-void FeedForwardUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
+absl::Status FeedForwardUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   down_.Backward(kernels_, gradient, saved.gelu, d_up_, batch.accumulate, partials_);
   kernels::GeluBackward(kernels_, d_up_, saved.up, d_up_);
@@ -69,6 +70,7 @@ void FeedForwardUnit::Backward(const MicroBatch& batch, const Tensor& input, con
   // The residual's gradient is in `gradient` already; the norm's is added to it.
   norm_.Backward(kernels_, d_hidden_, {input, saved.mean, saved.rstd}, gradient, /*add_to_d_x=*/true, batch.accumulate,
                  partials_);
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -34,20 +34,22 @@ HeadUnit::HeadUnit(const UnitContext& context, const Unit& unit) : kernels_(cont
   partials_ = binder.Partials();
 }
 
-void HeadUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tensor& /*output*/) {
+absl::Status HeadUnit::Forward(const MicroBatch& batch, const Tensor& input, const Tensor& /*output*/) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   norm_.Forward(kernels_, input, saved.norm_out, saved.mean, saved.rstd);
   logits_.Forward(kernels_, saved.norm_out, saved.logits);
   kernels::CrossEntropyForward(kernels_, saved.logits, batch.targets, saved.losses, saved.lse);
+  return absl::OkStatus();
 }
 
-void HeadUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
+absl::Status HeadUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   kernels::CrossEntropyBackward(kernels_, saved.logits, batch.targets, {.first = 0, .count = saved.logits.cols()},
                                 saved.lse, batch.loss_scale);
   logits_.Backward(kernels_, saved.logits, saved.norm_out, d_hidden_, batch.accumulate, partials_);
   norm_.Backward(kernels_, d_hidden_, {input, saved.mean, saved.rstd}, gradient, /*add_to_d_x=*/false, batch.accumulate,
                  partials_);
+  return absl::OkStatus();
 }
 
 double HeadUnit::LossSum(int64_t slot) const {

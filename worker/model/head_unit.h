@@ -14,10 +14,10 @@ class HeadUnit : public ModelUnit {
   // REQUIRES: `unit` is the head.
   HeadUnit(const UnitContext& context, const Unit& unit);
 
-  void Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) override;
+  absl::Status Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) override;
 
   // Starts the residual stream's gradient: writes it rather than updates it.
-  void Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) override;
+  absl::Status Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) override;
 
   // Sum of cross entropies over the counted targets of the last Forward in this slot, nats. Waits for the device.
   double LossSum(int64_t slot) const;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "common/plan/model_shape.h"
 #include "worker/kernels/context.h"
 #include "worker/model/stage_memory.h"
@@ -43,12 +44,14 @@ class ModelUnit {
  public:
   virtual ~ModelUnit() = default;
 
+  // Both return the errors of the communicator: nothing that is computed can fail.
+  //
   // input, output (T, h) compute. The embedding has no input, the head no output (its loss: head_unit.h).
-  virtual void Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) = 0;
+  virtual absl::Status Forward(const MicroBatch& batch, const Tensor& input, const Tensor& output) = 0;
 
   // gradient (T, h) compute: of the output when called, of the input on return. `input` as in this micro-batch's
   // Forward.
-  virtual void Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) = 0;
+  virtual absl::Status Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) = 0;
 };
 
 }  // namespace muster

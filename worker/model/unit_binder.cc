@@ -6,28 +6,11 @@
 #include "common/base/check.h"
 
 namespace muster {
-namespace {
-
-std::string ParameterPrefix(const Unit& unit) {
-  switch (unit.kind) {
-    case UnitKind::kEmbedding:
-      return "embedding.";
-    case UnitKind::kAttention:
-      return absl::StrCat("layer.", unit.layer, ".attention.");
-    case UnitKind::kFeedForward:
-      return absl::StrCat("layer.", unit.layer, ".ffn.");
-    case UnitKind::kHead:
-      return "head.";
-  }
-  return "";
-}
-
-}  // namespace
 
 UnitBinder::UnitBinder(const UnitContext& context, const Unit& unit)
     : context_(context),
       name_(unit.name()),
-      parameter_prefix_(ParameterPrefix(unit)),
+      parameter_prefix_(unit.parameter_prefix()),
       parameters_(Parameters(context.shape)) {}
 
 Weight UnitBinder::BindWeight(const std::string& name) const {

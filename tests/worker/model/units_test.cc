@@ -54,7 +54,7 @@ class UnitBench {
 
   // The scalar, with forward run at the present values.
   double Scalar() {
-    unit_model_->Forward(batch_, input_, output_);
+    EXPECT_TRUE(unit_model_->Forward(batch_, input_, output_).ok());
     if (head_ != nullptr) return head_->LossSum(0);
     double sum = 0;
     for (int64_t i = 0; i < kRows * shape_.hidden; ++i) {
@@ -68,7 +68,7 @@ class UnitBench {
     Scalar();
     std::copy(direction_.begin(), direction_.end(), gradient_.as<float>());
     batch_.accumulate = accumulate;
-    unit_model_->Backward(batch_, input_, gradient_);
+    EXPECT_TRUE(unit_model_->Backward(batch_, input_, gradient_).ok());
   }
 
   struct Checked {
