@@ -90,6 +90,13 @@ absl::StatusOr<const SafetensorsFile*> CheckpointReader::VerifiedShard(int64_t f
   return shard.get();
 }
 
+absl::Status CheckpointReader::Verify() {
+  for (size_t file = 0; file < shards_.size(); ++file) {
+    MUSTER_RETURN_IF_ERROR(VerifiedShard(static_cast<int64_t>(file)).status());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckpointReader::CopyCommonPart(const CheckpointTensor& stored, const StoredBox& source,
                                               const LocalTensor& tensor) {
   const Box common = Intersect(source.box, tensor.box);

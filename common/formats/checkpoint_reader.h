@@ -25,6 +25,10 @@ class CheckpointReader {
 
   const CheckpointManifest& manifest() const { return manifest_; }
 
+  // Checks every shard's checksum, those that hold optimizer states included: DATA_LOSS naming the first that does not
+  // agree.
+  absl::Status Verify();
+
   // Fills `tensor.data` with `tensor.box`. A shard's checksum is verified, over the whole file, when its first box is
   // needed. DATA_LOSS naming the shard when it does not agree; NOT_FOUND when the checkpoint lacks the tensor;
   // FAILED_PRECONDITION when its type or global dims differ from those asked for.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -50,6 +51,12 @@ inline constexpr int64_t kSafetensorsHeaderLimitBytes = 100'000'000;
 // gone. Makes no name durable.
 absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span<const TensorToWrite> tensors,
                                              const std::map<std::string, std::string>& metadata);
+
+// The same with tensors that are made when they are written, one at a time, so that they need not fit into memory
+// together: `make` is called in their order and fills the bytes of one. Their `data` is not read.
+using MakeTensor = absl::FunctionRef<absl::Status(size_t index, absl::Span<std::byte> data)>;
+absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span<const TensorToWrite> tensors,
+                                             const std::map<std::string, std::string>& metadata, MakeTensor make);
 
 struct StoredTensor {
   StoredType type = StoredType::kF32;

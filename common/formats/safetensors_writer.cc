@@ -41,21 +41,41 @@ absl::StatusOr<std::string> MakeHeader(absl::Span<const TensorToWrite> tensors,
   return text;
 }
 
-}  // namespace
+// Writes one tensor's bytes.
+using AppendTensor = absl::FunctionRef<absl::Status(FileWriter& writer, size_t index, size_t bytes)>;
 
-absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span<const TensorToWrite> tensors,
-                                             const std::map<std::string, std::string>& metadata) {
+absl::StatusOr<WrittenFile> WriteFile(const std::string& path, absl::Span<const TensorToWrite> tensors,
+                                      const std::map<std::string, std::string>& metadata, AppendTensor append) {
   MUSTER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors, metadata));
   MUSTER_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
   const uint64_t header_bytes = header.size();
   MUSTER_RETURN_IF_ERROR(writer.Append(AsBytes(&header_bytes, sizeof(header_bytes))));
   MUSTER_RETURN_IF_ERROR(writer.Append(AsBytes(header.data(), header.size())));
-  for (const TensorToWrite& tensor : tensors) {
-    MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, StoredBytes(tensor.type, tensor.dims));
-    MUSTER_RETURN_IF_ERROR(writer.Append(AsBytes(tensor.data, static_cast<size_t>(bytes))));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, StoredBytes(tensors[i].type, tensors[i].dims));
+    MUSTER_RETURN_IF_ERROR(append(writer, i, static_cast<size_t>(bytes)));
   }
   MUSTER_RETURN_IF_ERROR(writer.Finish());
   return WrittenFile{writer.bytes(), writer.crc32()};
+}
+
+}  // namespace
+
+absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span<const TensorToWrite> tensors,
+                                             const std::map<std::string, std::string>& metadata) {
+  return WriteFile(path, tensors, metadata, [tensors](FileWriter& writer, size_t i, size_t bytes) {
+    return writer.Append(AsBytes(tensors[i].data, bytes));
+  });
+}
+
+absl::StatusOr<WrittenFile> WriteSafetensors(const std::string& path, absl::Span<const TensorToWrite> tensors,
+                                             const std::map<std::string, std::string>& metadata, MakeTensor make) {
+  std::vector<std::byte> data;
+  return WriteFile(path, tensors, metadata, [&data, make](FileWriter& writer, size_t i, size_t bytes) {
+    data.resize(bytes);
+    MUSTER_RETURN_IF_ERROR(make(i, absl::MakeSpan(data)));
+    return writer.Append(data);
+  });
 }
 
 }  // namespace muster
