@@ -94,8 +94,10 @@ bool ProgressTracker::OnStep(int64_t rank, const v1::StepReport& report, absl::T
   counted_step_ = std::max(counted_step_, report.step());
   progress->set_step(report.step());
   progress->set_steps(job->resolved_spec().training().steps());
-  progress->set_loss(report.loss());
-  progress->set_gradient_norm(report.gradient_norm());
+  // A skipped step may have no finite ones: the newest that have stay.
+  if (std::isfinite(report.loss())) progress->set_loss(report.loss());
+  if (std::isfinite(report.gradient_norm())) progress->set_gradient_norm(report.gradient_norm());
+  progress->set_skipped_steps(report.skipped_steps());
   progress->set_learning_rate(report.learning_rate());
   attempt_tokens_ = report.tokens() * (report.step() - first_step_ + 1);
   const double elapsed = absl::ToDoubleSeconds(now - first_step_began_);

@@ -66,6 +66,14 @@ ReportEffect TakeCheckpoint(const v1::RankReport& report, const Clock& clock, Jo
   return ReportEffect::kChanged;
 }
 
+// What the engine has to say, as an event of the job.
+ReportEffect TakeEvent(const std::string& worker, const v1::Event& event, JobTable& table, JobEntry& entry) {
+  const bool of_one_rank = event.rank() >= 0;
+  table.AddEvent(entry, event.severity(), event.type(), event.message(), of_one_rank ? worker : "", event.rank());
+  *entry.new_events.back().mutable_details() = event.details();
+  return ReportEffect::kChanged;
+}
+
 }  // namespace
 
 ReportEffect TakeReport(const std::string& worker, const v1::RankReport& report, const Clock& clock, JobTable& table,
@@ -90,6 +98,8 @@ ReportEffect TakeReport(const std::string& worker, const v1::RankReport& report,
       return ReportEffect::kChanged;
     case v1::RankReport::kCheckpoint:
       return TakeCheckpoint(report, clock, table, entry);
+    case v1::RankReport::kEvent:
+      return TakeEvent(worker, report.event(), table, entry);
     default:
       return ReportEffect::kNone;  // its end comes with the exit
   }

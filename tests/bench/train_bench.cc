@@ -97,6 +97,8 @@ class RankTimes : public TrainerObserver {
   }
   void OnValidation(const ValidationReport&) override {}
   void OnCheckpoint(const CheckpointReport&) override {}
+  void OnEvent(const EngineEvent&) override {}
+  void OnTrace(const TraceReport&) override {}
 
   double of(Phase phase) const { return phases[static_cast<size_t>(phase)]; }
 

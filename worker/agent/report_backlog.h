@@ -35,7 +35,7 @@ class ReportBacklog {
 
  private:
   struct Kept {
-    std::deque<v1::RankReport> others;        // started, validations, checkpoints, finished
+    std::deque<v1::RankReport> others;        // started, validations, checkpoints, events, finished
     std::deque<v1::RankReport> unsent_steps;  // of the time without a session
     v1::RankReport newest_step;               // sequence 0: none
   };

@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "common/plan/ledger.h"
 
 namespace muster {
@@ -42,6 +45,9 @@ struct StepReport {
   double gradient_norm = 0;  // before clipping
   double clip_factor = 1;    // what the gradients were multiplied with
   double learning_rate = 0;
+  double loss_scale = 1;         // what fp16 multiplied the loss with; 1 in other precisions
+  bool skipped = false;          // its samples were consumed and nothing was updated; loss and norm may not be finite
+  int64_t skipped_steps = 0;     // of the whole job up to this step, it included
   double seconds = 0;            // wall time of the step on this rank, its checkpoint included, its validation not
   PhaseSeconds phase_seconds{};  // adds up to `seconds`
   MemoryReport memory;
@@ -62,6 +68,31 @@ struct CheckpointReport {
   double seconds = 0;  // for which training stood still
 };
 
+// What somebody who watches the job should know. `type` is stable: programs go by it, people read the message.
+struct EngineEvent {
+  enum class Severity { kInfo, kWarning, kError };
+  Severity severity = Severity::kInfo;
+  std::string type;     // UPPER_SNAKE_CASE: "STEP_SKIPPED"
+  std::string message;  // one sentence
+  std::map<std::string, std::string> details;
+  bool of_this_rank = false;  // else every rank tells the same, and one of them is enough
+};
+
+// One stretch of a rank's time that belongs to one phase.
+struct TraceSpan {
+  Phase phase = Phase::kOther;
+  int64_t step = 0;      // from 1
+  absl::Duration begin;  // since boot, as Clock::SinceBoot
+  absl::Duration end;
+};
+
+// The timeline of the steps that were asked for, on this rank.
+struct TraceReport {
+  int64_t first_step = 0;
+  int64_t steps = 0;             // may be fewer than were asked for, when training ended
+  std::vector<TraceSpan> spans;  // in order of time, without a gap within a step
+};
+
 // Called on the trainer's thread, between steps, on every rank. An implementation must return soon: training waits for
 // it.
 class TrainerObserver {
@@ -70,6 +101,8 @@ class TrainerObserver {
   virtual void OnStep(const StepReport& report) = 0;
   virtual void OnValidation(const ValidationReport& report) = 0;
   virtual void OnCheckpoint(const CheckpointReport& report) = 0;
+  virtual void OnEvent(const EngineEvent& event) = 0;
+  virtual void OnTrace(const TraceReport& report) = 0;
 };
 
 }  // namespace muster

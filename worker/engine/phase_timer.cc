@@ -52,12 +52,21 @@ PhaseTimer::Spent PhaseTimer::Save() {
 }
 
 void PhaseTimer::Restore(const Spent& spent) {
-  since_ = clock_.SinceBoot();
+  Attribute();
   spent_ = spent;
+}
+
+void PhaseTimer::Record(std::vector<TraceSpan>* spans, int64_t step) {
+  Attribute();
+  spans_ = spans;
+  recorded_step_ = step;
 }
 
 void PhaseTimer::Attribute() {
   const absl::Duration now = clock_.SinceBoot();
+  if (spans_ != nullptr && now > since_) {
+    spans_->push_back({.phase = current_, .step = recorded_step_, .begin = since_, .end = now});
+  }
   spent_[static_cast<size_t>(current_)] += now - since_;
   since_ = now;
 }

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
@@ -25,6 +27,10 @@ class PhaseTimer {
   // Since Restart, up to this call. The step goes on.
   PhaseSeconds Seconds();
 
+  // From now on every stretch of time is also appended to `spans`, as part of `step`; null ends that. REQUIRES: the
+  // vector lives until then.
+  void Record(std::vector<TraceSpan>* spans, int64_t step);
+
   using Spent = std::array<absl::Duration, kPhases>;  // by Phase
   Spent Save();
   // Forgets the time since Save() gave this.
@@ -37,6 +43,8 @@ class PhaseTimer {
   Phase current_ = Phase::kOther;
   absl::Duration since_;  // up to where time is attributed
   Spent spent_{};
+  std::vector<TraceSpan>* spans_ = nullptr;  // null: not recorded
+  int64_t recorded_step_ = 0;
 };
 
 // The phase for as long as it lives.

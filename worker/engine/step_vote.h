@@ -13,6 +13,8 @@ namespace muster {
 // What a rank knows, zeros elsewhere: sums over ranks are the truth.
 struct StepBallot {
   bool stop = false;            // this rank was asked to stop
+  bool checkpoint = false;      // this rank was asked for a checkpoint
+  int64_t trace_steps = 0;      // this rank was asked to record so many steps
   double loss_sum = 0;          // of this rank's targets, nats; last stage
   int64_t counted_targets = 0;  // as above
   // Sum of squares of each parameter's gradient, in the order of the model; of each from one rank.
@@ -21,6 +23,8 @@ struct StepBallot {
 
 struct StepVerdict {
   bool stop = false;            // some rank was asked to
+  bool checkpoint = false;      // some rank was asked for one
+  int64_t trace_steps = 0;      // some rank was asked for them: the mean of the requests
   double loss = 0;              // nats per counted target, summed over replicas in the order of ranks
   int64_t counted_targets = 0;  // of the global batch
   double gradient_norm = 0;     // squares summed in the order of the model

@@ -1,6 +1,7 @@
 #include "worker/engine/trainer.h"
 
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "worker/engine/lr_schedule.h"
 #include "worker/engine/rank_engine.h"
 #include "worker/engine/step_vote.h"
+#include "worker/engine/trace_recorder.h"
 
 namespace muster {
 namespace {
@@ -27,11 +29,15 @@ class RankTrainer : public Trainer {
         config_(engine_->config),
         position_(position),
         batches_(std::move(batches)),
-        validation_(validation) {}
+        validation_(validation),
+        trace_(engine_->timer) {}
 
   MemoryReport Memory() const override { return engine_->Memory(); }
   absl::StatusOr<TrainingOutcome> Run() override;
+  const RewindPoint& Rewind() const override { return rewind_; }
   void RequestStop() override { stop_requested_.store(true, std::memory_order_relaxed); }
+  void RequestCheckpoint() override { checkpoint_requested_.store(true, std::memory_order_relaxed); }
+  void RequestTrace(int64_t steps) override { trace_requested_.store(steps, std::memory_order_relaxed); }
   absl::Status ForEachWeight(
       const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const override;
 
@@ -42,7 +48,7 @@ class RankTrainer : public Trainer {
   absl::Status Checkpoint(CheckpointReport& report);
   absl::Status Validate();
 
-  bool CheckpointDue(bool stopping) const;
+  bool CheckpointDue(const StepVerdict& verdict) const;
   bool ValidationDue() const;
 
   const TrainerParts parts_;
@@ -51,7 +57,11 @@ class RankTrainer : public Trainer {
   TrainingPosition position_;
   TrainingBatches batches_;
   ValidationBatches validation_;
+  TraceRecorder trace_;
+  RewindPoint rewind_;
   std::atomic<bool> stop_requested_{false};
+  std::atomic<bool> checkpoint_requested_{false};
+  std::atomic<int64_t> trace_requested_{0};  // steps
 };
 
 // ---- the loop ----------------------------------------------------------------------------------------------
@@ -60,20 +70,25 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
   if (config_.validation.before_first_step) MUSTER_RETURN_IF_ERROR(Validate());
   while (position_.steps_done < config_.training.steps) {
     engine_->timer.Restart();
+    trace_.BeforeStep(position_.steps_done + 1);
     StepReport step;
     MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, TrainStep(step));
 
     // Before the step's checkpoint: what resumes from it has this behind it.
     if (ValidationDue()) MUSTER_RETURN_IF_ERROR(Validate());
     CheckpointReport checkpoint;
-    const bool checkpointed = CheckpointDue(verdict.stop);
+    const bool checkpointed = CheckpointDue(verdict);
     if (checkpointed) MUSTER_RETURN_IF_ERROR(Checkpoint(checkpoint));
 
     step.phase_seconds = engine_->timer.Seconds();
     for (const double seconds : step.phase_seconds) step.seconds += seconds;
+    const bool last = verdict.stop || position_.steps_done == config_.training.steps;
+    const std::optional<TraceReport> trace = trace_.AfterStep(step.step, last);
+    trace_.Schedule(step.step + 1, verdict.trace_steps);
     if (parts_.observer != nullptr) {
       parts_.observer->OnStep(step);
       if (checkpointed) parts_.observer->OnCheckpoint(checkpoint);
+      if (trace.has_value()) parts_.observer->OnTrace(*trace);
     }
     if (verdict.stop && position_.steps_done < config_.training.steps) return TrainingOutcome::kStopped;
   }
@@ -132,10 +147,13 @@ absl::StatusOr<int64_t> RankTrainer::GlobalTargets() {
   return static_cast<int64_t>(targets);
 }
 
-// Reduces the gradients and agrees with all ranks on loss, norm and whether to stop.
+// Reduces the gradients and agrees with all ranks on loss, norm and what was asked of any of them.
 absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
   RankEngine& engine = *engine_;
-  StepBallot ballot{.stop = stop_requested_.load(std::memory_order_relaxed), .loss_sum = loss_sum};
+  StepBallot ballot{.stop = stop_requested_.load(std::memory_order_relaxed),
+                    .checkpoint = checkpoint_requested_.exchange(false, std::memory_order_relaxed),
+                    .trace_steps = trace_requested_.exchange(0, std::memory_order_relaxed),
+                    .loss_sum = loss_sum};
   if (engine.stage.has_head()) ballot.counted_targets = batches_.counted_targets();
   ballot.squares.resize(Parameters(config_.model).size());
   {
@@ -150,10 +168,10 @@ absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
   return VoteOnStep(*parts_.world, ballot);
 }
 
-bool RankTrainer::CheckpointDue(bool stopping) const {
+bool RankTrainer::CheckpointDue(const StepVerdict& verdict) const {
   const CheckpointOptions& options = config_.checkpoint;
   if (options.directory.empty()) return false;
-  if (stopping || position_.steps_done == config_.training.steps) return true;
+  if (verdict.stop || verdict.checkpoint || position_.steps_done == config_.training.steps) return true;
   return options.every_steps > 0 && position_.steps_done % options.every_steps == 0;
 }
 

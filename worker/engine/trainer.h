@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,6 +44,16 @@ struct TrainerParts {
 enum class TrainingOutcome {
   kCompleted,  // all steps are done, the last checkpoint is written
   kStopped,    // RequestStop was honoured by every rank after the same step, a checkpoint is written
+  kRewind,     // the policy of the job wants to go back: RewindPoint says where to
+};
+
+// Where a job goes on after a step that its policy does not accept. Equal on every rank.
+struct RewindPoint {
+  int64_t step = 0;              // that was not accepted
+  int64_t target_step = 0;       // resume from the newest checkpoint at or before it
+  int64_t consumed_samples = 0;  // go on with this sample: those up to the step's own are never seen again
+  std::string type;              // of the event: "LOSS_SPIKE", "NON_FINITE"
+  std::string reason;            // one sentence
 };
 
 class Trainer {
@@ -62,9 +73,21 @@ class Trainer {
   // DEADLINE_EXCEEDED when a peer is gone. After an error the process, or all ranks of it, must end.
   virtual absl::StatusOr<TrainingOutcome> Run() = 0;
 
+  // REQUIRES: Run has returned kRewind.
+  virtual const RewindPoint& Rewind() const = 0;
+
   // Any thread or signal handler, once is enough on any one rank: all ranks stop after the same step, with a
   // checkpoint.
   virtual void RequestStop() = 0;
+
+  // Any thread, any one rank (or all): all ranks write a checkpoint after the same step, the one under way or the next.
+  // Nothing happens where the job has no checkpoint directory.
+  virtual void RequestCheckpoint() = 0;
+
+  // Any thread, any one rank (or all, with the same number): all ranks record the same `steps` steps, from the one that
+  // begins next, and hand them to TrainerObserver::OnTrace when the last is done. While some are recorded, a request
+  // does nothing.
+  virtual void RequestTrace(int64_t steps) = 0;
 
   // The fp32 weights of this rank's stage (the master weights in bf16), copied to the host one tensor at a time. For
   // tests and tools. REQUIRES: Run is not running.

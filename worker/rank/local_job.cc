@@ -38,6 +38,10 @@ class PrintingObserver : public TrainerObserver {
   void OnCheckpoint(const CheckpointReport& report) override {
     std::printf("checkpoint of step %lld in %s\n", static_cast<long long>(report.step), report.directory.c_str());
   }
+  void OnEvent(const EngineEvent& event) override {
+    std::printf("%s: %s\n", event.type.c_str(), event.message.c_str());
+  }
+  void OnTrace(const TraceReport& /*report*/) override {}
 
  private:
   const int64_t steps_;

@@ -27,6 +27,18 @@ v1::PhaseSeconds ToProto(const PhaseSeconds& seconds) {
   return phases;
 }
 
+v1::EventSeverity ToProto(EngineEvent::Severity severity) {
+  switch (severity) {
+    case EngineEvent::Severity::kInfo:
+      return v1::INFO;
+    case EngineEvent::Severity::kWarning:
+      return v1::WARNING;
+    case EngineEvent::Severity::kError:
+      return v1::ERROR;
+  }
+  return v1::EVENT_SEVERITY_UNSPECIFIED;
+}
+
 v1::MemoryByCategory ToProto(const std::array<int64_t, kMemoryCategories>& bytes) {
   const auto of = [&](MemoryCategory category) { return bytes[static_cast<size_t>(category)]; };
   v1::MemoryByCategory memory;
@@ -60,6 +72,9 @@ void ReportObserver::OnStep(const StepReport& report) {
   step.set_gradient_norm(report.gradient_norm);
   step.set_clip_factor(report.clip_factor);
   step.set_learning_rate(report.learning_rate);
+  step.set_loss_scale(report.loss_scale);
+  step.set_skipped(report.skipped);
+  step.set_skipped_steps(report.skipped_steps);
   step.set_seconds(report.seconds);
   *step.mutable_phases() = ToProto(report.phase_seconds);
   step.set_leader(leader_);
@@ -96,6 +111,26 @@ void ReportObserver::OnCheckpoint(const CheckpointReport& report) {
               report.seconds);
   std::fflush(stdout);
   send_(std::move(message));
+}
+
+void ReportObserver::OnEvent(const EngineEvent& engine_event) {
+  if (rank_ != 0 && !engine_event.of_this_rank) return;
+  std::printf("%s\n", engine_event.message.c_str());
+  std::fflush(stdout);
+  v1::RankReport message;
+  v1::Event& event = *message.mutable_event();
+  event.set_severity(ToProto(engine_event.severity));
+  event.set_type(engine_event.type);
+  event.set_message(engine_event.message);
+  event.set_rank(engine_event.of_this_rank ? rank_ : -1);
+  for (const auto& [name, value] : engine_event.details) (*event.mutable_details())[name] = value;
+  send_(std::move(message));
+}
+
+void ReportObserver::OnTrace(const TraceReport& report) {
+  std::printf("recorded the timeline of steps %lld to %lld\n", static_cast<long long>(report.first_step),
+              static_cast<long long>(report.first_step + report.steps - 1));
+  std::fflush(stdout);
 }
 
 void SetMemory(const MemoryReport& memory, v1::RankStarted& started) {

@@ -13,8 +13,8 @@ class ReportObserver : public TrainerObserver {
  public:
   using Send = std::function<void(v1::RankReport report)>;
 
-  // `leader`: this rank speaks for the job, and its log has a line a second. Checkpoints are told by their path below
-  // `checkpoint_root`, by rank 0.
+  // `leader`: this rank speaks for the job, and its log has a line a second. Rank 0 tells what all ranks know alike:
+  // events, and checkpoints by their path below `checkpoint_root`.
   ReportObserver(Send send, int64_t rank, int64_t attempt, bool leader, std::string checkpoint_root)
       : send_(std::move(send)),
         rank_(rank),
@@ -25,6 +25,8 @@ class ReportObserver : public TrainerObserver {
   void OnStep(const StepReport& report) override;
   void OnValidation(const ValidationReport& report) override;
   void OnCheckpoint(const CheckpointReport& report) override;
+  void OnEvent(const EngineEvent& event) override;
+  void OnTrace(const TraceReport& report) override;
 
  private:
   const Send send_;

@@ -529,6 +529,32 @@ TEST(GangSupervisorTest, AReportThatIsRepeatedCountsOnce) {
   EXPECT_EQ(harness.Job(id).last_checkpoint().bytes(), 10);
 }
 
+TEST(GangSupervisorTest, WhatARankTellsIsAnEventOfTheJobOnce) {
+  CoordinatorHarness harness;
+  FakeAgent& agent = harness.AddAgent("worker-0", 1);
+  const std::string id = harness.Submit(MakeSpec("tiny", 1));
+  harness.Train();
+  v1::RankReport report;
+  report.set_job_id(id);
+  report.set_attempt(1);
+  report.set_sequence(5);
+  report.mutable_event()->set_severity(v1::WARNING);
+  report.mutable_event()->set_type("STEP_SKIPPED");
+  report.mutable_event()->set_message("step 7 is skipped");
+  report.mutable_event()->set_rank(-1);
+  (*report.mutable_event()->mutable_details())["step"] = "7";
+  harness.supervisor->OnReport(agent.name, report);
+  harness.supervisor->OnReport(agent.name, report);  // repeated after a reconnect
+  harness.Settle();
+  const std::vector<v1::Event> events = EventsOf(harness, id, "STEP_SKIPPED");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].severity(), v1::WARNING);
+  EXPECT_EQ(events[0].message(), "step 7 is skipped");
+  EXPECT_EQ(events[0].attempt(), 1);
+  EXPECT_EQ(events[0].rank(), -1);
+  EXPECT_EQ(events[0].details().at("step"), "7");
+}
+
 TEST(GangSupervisorTest, OldCheckpointsAreOrderedToBeDeletedByRankZeroOnly) {
   CoordinatorHarness harness;
   FakeAgent& agent = harness.AddAgent("worker-0", 2);

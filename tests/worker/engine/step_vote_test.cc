@@ -37,6 +37,18 @@ TEST(StepVote, StopsEveryRankWhenOneIsAsked) {
   })));
 }
 
+TEST(StepVote, TellsEveryRankOfTheCheckpointAndTheTraceThatSomeAreAskedFor) {
+  EXPECT_TRUE(AllOk(RunRanks(3, [](Communicator& world) -> absl::Status {
+    StepBallot ballot{.checkpoint = world.rank() == 2};
+    if (world.rank() > 0) ballot.trace_steps = 5;
+    MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, VoteOnStep(world, ballot));
+    EXPECT_TRUE(verdict.checkpoint);
+    EXPECT_EQ(verdict.trace_steps, 5);
+    EXPECT_FALSE(verdict.stop);
+    return absl::OkStatus();
+  })));
+}
+
 TEST(StepVote, ShowsEveryRankAGradientThatIsNotFinite) {
   EXPECT_TRUE(AllOk(RunRanks(2, [](Communicator& world) -> absl::Status {
     StepBallot ballot = BallotOf(world.rank());

@@ -25,6 +25,8 @@ class RecordingObserver : public TrainerObserver {
   }
   void OnValidation(const ValidationReport& report) override { result_.validations.push_back(report); }
   void OnCheckpoint(const CheckpointReport& report) override { result_.checkpoints.push_back(report); }
+  void OnEvent(const EngineEvent& event) override { result_.events.push_back(event); }
+  void OnTrace(const TraceReport& report) override { result_.traces.push_back(report); }
 
  private:
   RankResult& result_;
@@ -52,6 +54,7 @@ absl::Status RunRank(EngineConfig config, const RunOptions& options, const Sampl
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, Trainer::Create(config, parts));
   observer.Attach(trainer.get());
   MUSTER_ASSIGN_OR_RETURN(result.outcome, trainer->Run());
+  if (result.outcome == TrainingOutcome::kRewind) result.rewind = trainer->Rewind();
   return trainer->ForEachWeight([&](const ParameterInfo& parameter, absl::Span<const float> values) {
     result.weights[parameter.name].assign(values.begin(), values.end());
     return absl::OkStatus();

@@ -46,7 +46,10 @@ struct RankResult {
   std::vector<StepReport> steps;
   std::vector<ValidationReport> validations;
   std::vector<CheckpointReport> checkpoints;
-  WeightMap weights;  // of the rank's stage, when it ended well
+  std::vector<EngineEvent> events;
+  std::vector<TraceReport> traces;
+  RewindPoint rewind;  // when the outcome is kRewind
+  WeightMap weights;   // of the rank's stage, when it ended well
 };
 
 struct RunOptions {

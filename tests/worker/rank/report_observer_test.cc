@@ -25,6 +25,9 @@ TEST_F(ReportObserverTest, CarriesEveryFigureOfAStep) {
   report.gradient_norm = 0.5;
   report.clip_factor = 0.75;
   report.learning_rate = 1e-3;
+  report.loss_scale = 1024;
+  report.skipped = true;
+  report.skipped_steps = 4;
   report.seconds = 2;
   for (size_t phase = 0; phase < report.phase_seconds.size(); ++phase) report.phase_seconds[phase] = 1.0 + phase;
   Observer(2, /*leader=*/true).OnStep(report);
@@ -36,6 +39,9 @@ TEST_F(ReportObserverTest, CarriesEveryFigureOfAStep) {
   EXPECT_EQ(step.gradient_norm(), 0.5);
   EXPECT_EQ(step.clip_factor(), 0.75);
   EXPECT_EQ(step.learning_rate(), 1e-3);
+  EXPECT_EQ(step.loss_scale(), 1024);
+  EXPECT_TRUE(step.skipped());
+  EXPECT_EQ(step.skipped_steps(), 4);
   EXPECT_EQ(step.seconds(), 2);
   EXPECT_TRUE(step.leader());
   const v1::PhaseSeconds& phases = step.phases();
@@ -59,6 +65,25 @@ TEST_F(ReportObserverTest, ACheckpointIsToldOnceAndBelowTheRoot) {
   EXPECT_EQ(reports_[0].checkpoint().path(), "job-1/attempt-3/step-50");
   EXPECT_EQ(reports_[0].checkpoint().attempt(), 3);
   EXPECT_EQ(reports_[0].checkpoint().step(), 50);
+}
+
+TEST_F(ReportObserverTest, AnEventOfAllRanksIsToldOnceAndOneOfARankByThatRank) {
+  EngineEvent event{.severity = EngineEvent::Severity::kWarning,
+                    .type = "STEP_SKIPPED",
+                    .message = "step 7 is skipped",
+                    .details = {{"step", "7"}}};
+  Observer(1, /*leader=*/true).OnEvent(event);
+  EXPECT_TRUE(reports_.empty());
+  Observer(0, /*leader=*/false).OnEvent(event);
+  event.of_this_rank = true;
+  Observer(1, /*leader=*/true).OnEvent(event);
+  ASSERT_EQ(reports_.size(), 2u);
+  EXPECT_EQ(reports_[0].event().severity(), v1::WARNING);
+  EXPECT_EQ(reports_[0].event().type(), "STEP_SKIPPED");
+  EXPECT_EQ(reports_[0].event().message(), "step 7 is skipped");
+  EXPECT_EQ(reports_[0].event().details().at("step"), "7");
+  EXPECT_EQ(reports_[0].event().rank(), -1);
+  EXPECT_EQ(reports_[1].event().rank(), 1);
 }
 
 TEST_F(ReportObserverTest, MemoryKeepsItsCategories) {
