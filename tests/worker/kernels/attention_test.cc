@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <tuple>
 
 #include "tests/worker/kernels/kernel_test_support.h"
@@ -14,7 +15,9 @@ using kernels::AttentionShape;
 
 // All tensors of one attention, forward and backward.
 struct Attention {
-  Attention(const AttentionShape& shape_in, DType type_in, int threads, uint64_t seed)
+  // A document starts wherever `document_starts` says; without, nothing is masked but the future.
+  Attention(const AttentionShape& shape_in, DType type_in, int threads, uint64_t seed,
+            const std::vector<double>& document_starts = {})
       : shape(shape_in),
         type(type_in),
         context(threads),
@@ -23,21 +26,26 @@ struct Attention {
         out(type, rows(), shape.heads * shape.head_dim),
         lse(DType::kF32, shape.batch * shape.heads, shape.sequence),
         d_qkv(type, rows(), qkv.tensor().cols()),
-        workspace(DType::kU8, 1, kernels::AttentionWorkspaceBytes(shape, threads)) {}
+        workspace(DType::kU8, 1, kernels::AttentionWorkspaceBytes(shape, threads)),
+        starts(DType::kI32, 1, rows()),
+        input{qkv.tensor()} {
+    if (document_starts.empty()) return;
+    starts = OwnedTensor::Of(DType::kI32, 1, rows(), document_starts);
+    input.document_starts = starts.vector();
+  }
 
   int64_t rows() const { return shape.batch * shape.sequence; }
-  void Forward() {
-    kernels::AttentionForward(*context, shape, {qkv.tensor()}, out.tensor(), lse.tensor(), workspace.vector());
-  }
+  void Forward() { kernels::AttentionForward(*context, shape, input, out.tensor(), lse.tensor(), workspace.vector()); }
   void Backward() {
-    kernels::AttentionBackward(*context, shape, d_out.tensor(), {qkv.tensor()}, out.tensor(), lse.tensor(),
-                               d_qkv.tensor(), workspace.vector());
+    kernels::AttentionBackward(*context, shape, d_out.tensor(), input, out.tensor(), lse.tensor(), d_qkv.tensor(),
+                               workspace.vector());
   }
 
   AttentionShape shape;
   DType type;
   TestContext context;
-  OwnedTensor qkv, d_out, out, lse, d_qkv, workspace;
+  OwnedTensor qkv, d_out, out, lse, d_qkv, workspace, starts;  // starts: zeros where there are no documents
+  kernels::AttentionInput input;
 };
 
 struct Reference {
@@ -70,18 +78,22 @@ Reference Expected(const Attention& attention) {
       for (int64_t c = 0; c < d; ++c) sum += a[static_cast<size_t>(at_a + c)] * b[static_cast<size_t>(at_b + c)];
       return sum;
     };
+    const int64_t start = static_cast<int64_t>(attention.starts.at(first_row + query));
     std::vector<double> weights(static_cast<size_t>(query + 1));
     double top = -HUGE_VAL;
-    for (int64_t key = 0; key <= query; ++key) {
+    for (int64_t key = start; key <= query; ++key) {
       weights[static_cast<size_t>(key)] = scale * dot(qkv, q, qkv, k + key * qkv_cols);
       top = std::max(top, weights[static_cast<size_t>(key)]);
     }
     double total = 0;
-    for (double& weight : weights) total += weight = std::exp(weight - top);
+    for (int64_t key = start; key <= query; ++key) {
+      double& weight = weights[static_cast<size_t>(key)];
+      total += weight = std::exp(weight - top);
+    }
     for (double& weight : weights) weight /= total;
     expected.lse[static_cast<size_t>(i)] = top + std::log(total);
     double correction = 0;
-    for (int64_t key = 0; key <= query; ++key) {
+    for (int64_t key = start; key <= query; ++key) {
       const double weight = weights[static_cast<size_t>(key)];
       for (int64_t c = 0; c < d; ++c) {
         expected.out[static_cast<size_t>(o + c)] += weight * qkv[static_cast<size_t>(v + key * qkv_cols + c)];
@@ -89,7 +101,7 @@ Reference Expected(const Attention& attention) {
       }
       correction += weight * dot(d_out, o, qkv, v + key * qkv_cols);
     }
-    for (int64_t key = 0; key <= query; ++key) {
+    for (int64_t key = start; key <= query; ++key) {
       const double d_score =
           weights[static_cast<size_t>(key)] * (dot(d_out, o, qkv, v + key * qkv_cols) - correction) * scale;
       for (int64_t c = 0; c < d; ++c) {
@@ -173,6 +185,89 @@ INSTANTIATE_TEST_SUITE_P(
                                      AttentionShape{1, 128, 3, 3, 31}, AttentionShape{2, 256, 4, 2, 32},
                                      AttentionShape{1, 300, 4, 1, 64})),
     NameOfCase);
+
+// A document starts at every position for which `starts_here(sequence, position)`, and at 0.
+std::vector<double> Documents(const AttentionShape& shape, const std::function<bool(int64_t, int64_t)>& starts_here) {
+  std::vector<double> starts;
+  int64_t start = 0;
+  for (int64_t row = 0; row < shape.batch * shape.sequence; ++row) {
+    const int64_t position = row % shape.sequence;
+    if (position == 0 || starts_here(row / shape.sequence, position)) start = position;
+    starts.push_back(static_cast<double>(start));
+  }
+  return starts;
+}
+
+// Of several tiles, with documents shorter and longer than one, at and across their edges, other in each sequence.
+const AttentionShape kDocumentShape{2, 700, 4, 2, 32};
+std::vector<double> UnevenDocuments() {
+  return Documents(kDocumentShape, [](int64_t sequence, int64_t position) {
+    const int64_t moved = position - 5 * sequence;
+    return moved == 1 || moved == 90 || moved == 128 || moved == 131 || moved == 500 || moved > 697;
+  });
+}
+
+class DocumentAttentionTest : public testing::TestWithParam<DType> {};
+
+TEST_P(DocumentAttentionTest, AgreesWithTheReference) {
+  Attention attention(kDocumentShape, GetParam(), 1, 20, UnevenDocuments());
+  const Reference expected = Expected(attention);
+  attention.Forward();
+  attention.Backward();
+  const double tolerance = 2 * Tolerance(GetParam());
+  EXPECT_EQ(Difference(attention.out.values(), expected.out, tolerance, tolerance), "");
+  EXPECT_EQ(Difference(attention.lse.values(), expected.lse, 1e-5, 1e-5), "");
+  EXPECT_EQ(Difference(attention.d_qkv.values(), expected.d_qkv, 2 * tolerance, 2 * tolerance), "");
+}
+
+TEST_P(DocumentAttentionTest, GivesTheSameBitsOnTwoThreads) {
+  Attention one(kDocumentShape, GetParam(), 1, 21, UnevenDocuments());
+  Attention two(kDocumentShape, GetParam(), 2, 21, UnevenDocuments());
+  for (Attention* attention : {&one, &two}) {
+    attention->Forward();
+    attention->Backward();
+  }
+  EXPECT_EQ(one.out.memory(), two.out.memory());
+  EXPECT_EQ(one.d_qkv.memory(), two.d_qkv.memory());
+}
+
+TEST_P(DocumentAttentionTest, OneDocumentGivesTheBitsOfNoMask) {
+  const AttentionShape shape{2, 300, 4, 2, 32};
+  Attention plain(shape, GetParam(), 1, 22);
+  Attention masked(shape, GetParam(), 1, 22, Documents(shape, [](int64_t, int64_t) { return false; }));
+  for (Attention* attention : {&plain, &masked}) {
+    attention->Forward();
+    attention->Backward();
+  }
+  EXPECT_EQ(plain.out.memory(), masked.out.memory());
+  EXPECT_EQ(plain.lse.memory(), masked.lse.memory());
+  EXPECT_EQ(plain.d_qkv.memory(), masked.d_qkv.memory());
+}
+
+// Tiles that are hidden whole would spread their NaN: zero times NaN is NaN.
+TEST_P(DocumentAttentionTest, ADocumentDoesNotReadTilesOfAnother) {
+  const AttentionShape shape{1, 512, 2, 1, 16};
+  Attention attention(shape, GetParam(), 1, 23,
+                      Documents(shape, [](int64_t, int64_t position) { return position == 256; }));
+  for (int64_t c = 0; c < attention.qkv.tensor().cols(); ++c) attention.qkv.set(100, c, std::nan(""));
+  attention.Forward();
+  attention.Backward();
+  EXPECT_TRUE(std::isnan(attention.out.at(255, 0)));
+  for (int64_t row = 256; row < shape.sequence; ++row) {
+    ASSERT_TRUE(std::isfinite(attention.out.at(row, 0))) << row;
+    for (int64_t c = 0; c < attention.d_qkv.tensor().cols(); ++c) {
+      ASSERT_TRUE(std::isfinite(attention.d_qkv.at(row, c))) << row;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DocumentAttentionTest, testing::Values(DType::kF32, DType::kBF16, DType::kF16),
+                         [](const testing::TestParamInfo<DType>& info) { return std::string(NameOf(info.param)); });
+
+TEST(DocumentAttentionDeathTest, RefusesADocumentThatStartsAfterItsRow) {
+  Attention attention({1, 3, 1, 1, 8}, DType::kF32, 1, 24, {0, 0, 3});
+  EXPECT_DEATH(attention.Forward(), "row 2, position 2, starts at 3");
+}
 
 TEST(AttentionPropagationTest, ANanKeySpoilsTheQueriesThatSeeItAndNoOthers) {
   Attention attention({1, 200, 1, 1, 16}, DType::kF32, 1, 12);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "tests/worker/kernels/kernel_test_support.h"
 
@@ -43,6 +44,33 @@ TEST_P(ElementwiseTest, AddsInPlace) {
   const OwnedTensor onto_residual = residual.Copy();
   kernels::Add(*context_, x.tensor(), onto_residual.tensor(), onto_residual.tensor());
   EXPECT_EQ(onto_residual.memory(), out.memory());
+}
+
+TEST_P(ElementwiseTest, AddsABiasToEveryRowAndRoundsOnce) {
+  for (const int64_t gap : {0, 7}) {
+    const auto x = OwnedTensor::Random(type(), kRows, cols(), 1, 1, cols() + gap);
+    const auto residual = OwnedTensor::Random(type(), kRows, cols(), 2);
+    const auto bias = OwnedTensor::Random(type(), 1, cols(), 3);
+    OwnedTensor expected(type(), kRows, cols(), cols() + gap);
+    for (int64_t i = 0; i < kRows * cols(); ++i) {
+      const float sum =
+          static_cast<float>(x.at(i)) + static_cast<float>(bias.at(i % cols())) + static_cast<float>(residual.at(i));
+      expected.set(i / cols(), i % cols(), static_cast<double>(sum));
+    }
+    kernels::Add(*context_, x.tensor(), residual.tensor(), x.tensor(), bias.vector());
+    EXPECT_EQ(x.memory(), expected.memory());
+  }
+}
+
+TEST_P(ElementwiseTest, CopiesRowsBetweenTensorsWithAndWithoutGaps) {
+  const std::pair<int64_t, int64_t> gaps[] = {{0, 0}, {3, 0}, {0, 5}, {2, 4}};
+  for (const auto& [from_gap, to_gap] : gaps) {
+    const auto from = OwnedTensor::Random(type(), kRows, cols(), 1, 1, cols() + from_gap);
+    const OwnedTensor to(type(), kRows, cols(), cols() + to_gap);
+    kernels::Copy(*context_, from.tensor(), to.tensor());
+    EXPECT_EQ(to.values(), from.values());
+    EXPECT_TRUE(to.gaps_untouched());
+  }
 }
 
 double ReferenceGelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
@@ -123,21 +151,33 @@ TEST_P(ElementwiseTest, BiasGradientSumsColumnsWithAndWithoutAccumulation) {
   }
 }
 
-TEST_P(ElementwiseTest, SumInOrderAddsPartsFromTheFirstToTheLast) {
-  const auto parts = OwnedTensor::Random(DType::kF32, 5, cols(), 10, 1e4);
-  const OwnedTensor out(DType::kF32, 1, cols());
+TEST_P(ElementwiseTest, SumInOrderAddsPartsFromTheFirstToTheLastAndRoundsOnce) {
+  constexpr int64_t kParts = 5;
+  const auto parts = OwnedTensor::Random(type(), kParts, cols(), 10, 1e4, cols() + 3);
+  const OwnedTensor out(type(), 1, cols());
   kernels::SumInOrder(*context_, parts.tensor(), out.vector());
+  OwnedTensor expected(type(), 1, cols());
   for (int64_t col = 0; col < cols(); ++col) {
-    float expected = static_cast<float>(parts.at(0, col));
-    for (int64_t part = 1; part < 5; ++part) expected += static_cast<float>(parts.at(part, col));
-    ASSERT_EQ(out.at(col), static_cast<double>(expected));
+    float sum = static_cast<float>(parts.at(0, col));
+    for (int64_t part = 1; part < kParts; ++part) sum += static_cast<float>(parts.at(part, col));
+    expected.set(0, col, static_cast<double>(sum));
   }
-  const OwnedTensor onto_first = parts.Copy();
-  Tensor first = onto_first.vector();
-  first.dims[0] = cols();
-  first.row_stride = cols();
-  kernels::SumInOrder(*context_, onto_first.tensor(), first);
-  for (int64_t col = 0; col < cols(); ++col) ASSERT_EQ(onto_first.at(0, col), out.at(col));
+  EXPECT_EQ(out.memory(), expected.memory());
+  for (int64_t onto = 0; onto < kParts; ++onto) {
+    const OwnedTensor copy = parts.Copy();
+    const Tensor part(copy.tensor().as<char>() + onto * copy.tensor().row_stride * SizeOf(type()), type(), {cols()});
+    kernels::SumInOrder(*context_, copy.tensor(), part);
+    for (int64_t col = 0; col < cols(); ++col) ASSERT_EQ(copy.at(onto, col), expected.at(col)) << onto;
+    EXPECT_TRUE(copy.gaps_untouched());
+  }
+}
+
+TEST_P(ElementwiseTest, SumInOrderOfF16OverflowsToInfinityOnlyAtTheEnd) {
+  const auto parts = OwnedTensor::Of(DType::kF16, 3, 2, {60000, 60000, 60000, 60000, -60000, 0});
+  const OwnedTensor out(DType::kF16, 1, 2);
+  kernels::SumInOrder(*context_, parts.tensor(), out.vector());
+  EXPECT_EQ(out.at(0), 60000);
+  EXPECT_EQ(out.at(1), HUGE_VAL);
 }
 
 TEST_P(ElementwiseTest, TwoThreadsGiveTheSameBits) {

@@ -82,7 +82,7 @@ TEST_P(EmbeddingTest, AddsTheRowsOfATokenInTheOrderOfTheBatch) {
   }
 }
 
-TEST_P(EmbeddingTest, ATokenOutsideTheTableGivesNanAndTouchesNothing) {
+TEST_P(EmbeddingTest, ATokenOutsideTheVocabularyGivesNanAndTouchesNothing) {
   tokens_.set(0, 2, kVocab);
   tokens_.set(0, 5, -1);
   Forward();
@@ -91,8 +91,39 @@ TEST_P(EmbeddingTest, ATokenOutsideTheTableGivesNanAndTouchesNothing) {
   for (const double value : d_token_.values()) EXPECT_TRUE(std::isfinite(value));
 }
 
+// Two ranks with the vocabulary's halves, the first of which adds the positions.
+TEST_P(EmbeddingTest, PartsOfTheVocabularyAddUpToTheWholeBitForBit) {
+  constexpr int64_t kCut = 5;
+  Forward();
+  Backward(*context_, false);
+  const OwnedTensor parts(type_, 2, kRows * hidden_), sum(type_, 1, kRows * hidden_);
+  const OwnedTensor d_token(DType::kF32, kVocab, hidden_);
+  for (const int64_t part : {0, 1}) {
+    const kernels::EmbeddingShape shape{kSequence, kVocab, part * kCut};
+    const int64_t table_rows = part == 0 ? kCut : kVocab - kCut;
+    const auto rows_of = [&](const OwnedTensor& table) {
+      const Tensor& whole = table.tensor();
+      return Tensor(whole.as<char>() + part * kCut * hidden_ * SizeOf(whole.dtype), whole.dtype, {table_rows, hidden_});
+    };
+    const Tensor positions = part == 0 ? position_weight_.tensor() : Tensor();
+    const Tensor out(parts.tensor().as<char>() + part * kRows * hidden_ * SizeOf(type_), type_, {kRows, hidden_});
+    kernels::EmbeddingForward(*context_, shape, tokens_.vector(), rows_of(token_weight_), positions, out);
+    kernels::EmbeddingBackward(*context_, shape, tokens_.vector(), d_out_.tensor(), rows_of(d_token), Tensor(), false);
+  }
+  kernels::SumInOrder(*context_, parts.tensor(), sum.vector());
+  EXPECT_EQ(sum.values(), out_.values());
+  EXPECT_EQ(d_token.memory(), d_token_.memory());
+}
+
+TEST_P(EmbeddingTest, WithoutPositionsLooksUpTheTokenAlone) {
+  kernels::EmbeddingForward(*context_, kShape, tokens_.vector(), token_weight_.tensor(), Tensor(), out_.tensor());
+  for (int64_t i = 0; i < kRows * hidden_; ++i) {
+    ASSERT_EQ(out_.at(i), token_weight_.at(token(i / hidden_), i % hidden_));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, EmbeddingTest,
-                         testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16, DType::kF16),
                                           testing::Values(1, 31, 33, 100, 1000)));
 
 TEST(EmbeddingThreadsTest, TwoThreadsGiveTheSameBits) {

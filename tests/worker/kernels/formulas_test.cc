@@ -123,5 +123,24 @@ TEST(GeluTest, EndsAsTheFunctionDoes) {
   EXPECT_TRUE(std::isnan(GeluDerivative(kNan)));
 }
 
+TEST(SiluTest, AgreesWithItsFormulaAndADifferenceOfIt) {
+  const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+  for (float x = -100; x < 100; x += 0.0113f) {
+    const double exact = silu(static_cast<double>(x));
+    const double slope = (silu(static_cast<double>(x) + 1e-5) - silu(static_cast<double>(x) - 1e-5)) / 2e-5;
+    ASSERT_NEAR(static_cast<double>(SiluAndDerivative(x).first), exact, 1e-30 + 5e-7 * std::fabs(exact)) << x;
+    ASSERT_NEAR(static_cast<double>(SiluAndDerivative(x).second), slope, 1e-6) << x;
+  }
+}
+
+TEST(SiluTest, EndsAsTheFunctionDoes) {
+  EXPECT_EQ(SiluAndDerivative(1e30f).first, 1e30f);
+  EXPECT_EQ(SiluAndDerivative(1e30f).second, 1.0f);
+  EXPECT_NEAR(static_cast<double>(SiluAndDerivative(-1e4f).first), 0.0, 1e-30);
+  EXPECT_NEAR(static_cast<double>(SiluAndDerivative(-1e30f).second), 0.0, 1e-30);
+  EXPECT_TRUE(std::isnan(SiluAndDerivative(kNan).first));
+  EXPECT_TRUE(std::isnan(SiluAndDerivative(kNan).second));
+}
+
 }  // namespace
 }  // namespace muster::kernels

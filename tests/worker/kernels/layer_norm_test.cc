@@ -155,7 +155,7 @@ std::string NameOfCase(const testing::TestParamInfo<LayerNormTest::ParamType>& i
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, LayerNormTest,
-                         testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16, DType::kF16),
                                           testing::Values(1, 31, 33, 100, 1000)),
                          NameOfCase);
 

@@ -167,6 +167,17 @@ TEST(MatMulIsaTest, RunsWithoutAvx512WhereTheEnvironmentSaysSo) {
   EXPECT_TRUE(below_avx512 || !limited) << "the tests of the widening path do not take it";
 }
 
+TEST(MatMulRangeTest, AnF16ResultThatIsTooLargeIsInfiniteAndAnF32OneIsNot) {
+  TestContext context;
+  const auto a = OwnedTensor::Of(DType::kF16, 1, 2, {300, 300});
+  const auto b = OwnedTensor::Of(DType::kF16, 2, 2, {300, 300, 300, -300});
+  const OwnedTensor half(DType::kF16, 1, 2), single(DType::kF32, 1, 2);
+  kernels::MatMul(*context, {a.tensor(), b.tensor(), half.tensor()});
+  kernels::MatMul(*context, {a.tensor(), b.tensor(), single.tensor()});
+  EXPECT_EQ(half.values(), (std::vector<double>{HUGE_VAL, 0}));
+  EXPECT_EQ(single.values(), (std::vector<double>{180000, 0}));
+}
+
 TEST(MatMulDeathTest, RefusesShapesThatDoNotMatch) {
   TestContext context;
   const OwnedTensor a(DType::kF32, 2, 3), b(DType::kF32, 4, 5), out(DType::kF32, 2, 5);

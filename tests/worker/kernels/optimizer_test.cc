@@ -106,7 +106,7 @@ std::string NameOfCase(const testing::TestParamInfo<AdamWTest::ParamType>& info)
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, AdamWTest,
-                         testing::Combine(testing::Values(DType::kF32, DType::kBF16),
+                         testing::Combine(testing::Values(DType::kF32, DType::kBF16, DType::kF16),
                                           testing::Values(1, 31, 33, 1000, 50000)),
                          NameOfCase);
 
