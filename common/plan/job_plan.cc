@@ -60,7 +60,7 @@ StagePlan DescribeStage(const ModelShape& shape, const Layout& layout, int64_t s
   plan.units = units;
   const std::vector<Unit> all = Units(shape);
   for (int64_t unit = units.first; unit < units.last; ++unit) plan.unit_names.push_back(all[unit].name());
-  for (const ParameterInfo& parameter : StageParameters(shape, units)) plan.parameters += parameter.elements();
+  for (const ParameterInfo& parameter : ChunkParameters(shape, {units})) plan.parameters += parameter.elements();
   plan.in_flight = InFlightMicroBatches(layout, stage);
   return plan;
 }
@@ -157,7 +157,7 @@ RankPlan PlanStageMemory(const JobPlanRequest& request, const Layout& layout, in
   RankPlan plan;
   plan.rank = RankOf(layout, {0, 0, stage});
   plan.stage = stage;
-  const Ledger ledger = BuildLedger(request.job.shape, layout, units, plan.rank);
+  const Ledger ledger = BuildLedger(request.job.shape, layout, {units}, plan.rank);
   const ArenaPlan arena = PlaceLedger(ledger, MemorySpace::kDevice);
   plan.arena_bytes = arena.bytes;
   plan.arena_lower_bound_bytes = arena.lower_bound_bytes;

@@ -18,6 +18,16 @@ int64_t RankOf(const Layout& layout, const RankCoordinate& coordinate) {
   return coordinate.tensor + layout.tensor * (coordinate.data + layout.data * coordinate.pipeline);
 }
 
+std::vector<UnitRange> ChunksOf(const Layout& layout, const std::vector<UnitRange>& stages, int64_t pipeline_rank) {
+  MUSTER_CHECK(static_cast<int64_t>(stages.size()) == layout.virtual_stages(), stages.size(), " stages, not ",
+               layout.virtual_stages());
+  std::vector<UnitRange> chunks;
+  for (int64_t chunk = 0; chunk < layout.interleave; ++chunk) {
+    chunks.push_back(stages[static_cast<size_t>(chunk * layout.pipeline + pipeline_rank)]);
+  }
+  return chunks;
+}
+
 int64_t InFlightMicroBatches(const Layout& layout, int64_t stage) {
   MUSTER_CHECK(stage >= 0 && stage < layout.pipeline, "stage ", stage, " of ", layout.pipeline);
   return std::min(layout.accumulation_steps, layout.pipeline - stage);

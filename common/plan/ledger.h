@@ -49,15 +49,16 @@ struct LedgerEntry {
 
 inline constexpr int64_t kArenaAlignment = 256;  // bytes; cuBLASLt and TMA want 16 to 128, a cache line is 64
 
-// Whole steps of token batches in memory: one computes while the next is read.
-inline constexpr int64_t kPrefetchedSteps = 2;
-
 // A tied token embedding has two gradient accumulators, the embedding's "gradient/embedding.token.weight" and the
 // head's, which are added once per step. On a pipeline of several stages each end also receives the other's
 // accumulator.
 inline constexpr char kTiedParameter[] = "embedding.token.weight";
 inline constexpr char kTiedHeadGradient[] = "gradient/embedding.token.weight@head";
 inline constexpr char kTiedPeerGradient[] = "communication/tied_gradient";
+
+// The residual stream that leaves chunk N, "communication/output/N", and its gradient, "stream/gradient/N".
+inline constexpr char kStreamOutput[] = "communication/output/";
+inline constexpr char kStreamGradient[] = "stream/gradient/";
 
 struct Ledger {
   std::vector<LedgerEntry> entries;
@@ -66,12 +67,12 @@ struct Ledger {
   int64_t bytes(MemoryCategory category) const;
 };
 
-// The parameters whose values a stage holds, in the order of the model: its units' own and, for a tied head, the token
-// embedding.
-std::vector<ParameterInfo> StageParameters(const ModelShape& shape, UnitRange units);
+// The parameters whose values the rank of these chunks (layout.h) holds, in the order of the model: its units' own and,
+// for a tied head, the token embedding.
+std::vector<ParameterInfo> ChunkParameters(const ModelShape& shape, const std::vector<UnitRange>& chunks);
 
-// The ledger of `rank`, whose stage runs `units` of the model.
+// The ledger of `rank`, which runs these chunks of the model.
 // REQUIRES: shape and layout pass their checks; units within the model.
-Ledger BuildLedger(const ModelShape& shape, const Layout& layout, UnitRange units, int64_t rank);
+Ledger BuildLedger(const ModelShape& shape, const Layout& layout, const std::vector<UnitRange>& chunks, int64_t rank);
 
 }  // namespace muster

@@ -26,7 +26,7 @@ void FillData(v1::DataSpec* data) {
   for (v1::DatasetSpec& dataset : *data->mutable_train()) dataset.set_weight(Or(dataset.weight(), 1.0));
   for (v1::DatasetSpec& dataset : *data->mutable_validation()) dataset.set_weight(Or(dataset.weight(), 1.0));
   data->set_seed(Or<uint64_t>(data->seed(), 1234));
-  data->set_prefetch_steps(Or(data->prefetch_steps(), kPrefetchedSteps));
+  data->set_prefetch_steps(Or(data->prefetch_steps(), Layout().prefetch_steps));
   data->set_loader_threads(Or<int64_t>(data->loader_threads(), 1));
   if (!data->has_packing()) data->set_packing(true);
 }

@@ -42,7 +42,7 @@ absl::StatusOr<TrainingBatches> TrainingBatches::Start(const SampleSource& sourc
                                          .first_step = position.steps_done,
                                          .first_sample = position.consumed_samples,
                                          .end_step = position.last_step,
-                                         .slots = kPrefetchedSteps};
+                                         .slots = layout.prefetch_steps};
   const int64_t elements = PrefetchingLoader::MemoryElements(options, layout.sequence_length);
   MUSTER_ASSIGN_OR_RETURN(
       batches.loader_,

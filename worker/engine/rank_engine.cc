@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<RankEngine>> RankEngine::Build(const EngineConfig
   }
   MUSTER_ASSIGN_OR_RETURN(
       StageMemory memory,
-      StageMemory::Allocate(*device, BuildLedger(config.model, config.layout, UnitsOf(config), config.rank)));
+      StageMemory::Allocate(*device, BuildLedger(config.model, config.layout, {UnitsOf(config)}, config.rank)));
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<KernelContext> kernels,
                           KernelContext::Create(*device, {.threads = static_cast<int>(config.layout.threads_per_rank)},
                                                 memory.BindBytes("workspace/kernels")));

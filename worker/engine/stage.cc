@@ -50,11 +50,11 @@ Stage::Stage(const UnitContext& context, UnitRange units) : context_(context), h
     stream_.push_back(BindStream(context, absl::StrCat("saved/", unit.name(), "/input")));
     if (unit.kind == UnitKind::kHead) head_ = static_cast<HeadUnit*>(units_.back().get());
   }
-  stream_.push_back(BindStream(context, "communication/output"));
+  stream_.push_back(BindStream(context, absl::StrCat(kStreamOutput, 0)));
   const int64_t gradient_slots = has_embedding() && has_head() ? 1 : 2;
   for (int64_t slot = 0; slot < gradient_slots; ++slot) {
-    gradients_.push_back(
-        context.memory.Bind("stream/gradient", context.compute, {context.rows(), context.shape.hidden}, slot));
+    gradients_.push_back(context.memory.Bind(absl::StrCat(kStreamGradient, 0), context.compute,
+                                             {context.rows(), context.shape.hidden}, slot));
   }
 }
 

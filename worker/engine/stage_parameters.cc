@@ -18,7 +18,7 @@ std::vector<StageParameter> BindStageParameters(StageMemory& memory, const Model
                                                 DType compute) {
   const std::vector<ParameterInfo> model = Parameters(shape);
   std::vector<StageParameter> result;
-  for (ParameterInfo& info : StageParameters(shape, units)) {
+  for (ParameterInfo& info : ChunkParameters(shape, {units})) {
     const auto flat = [&](const std::string& entry, DType dtype) {
       return memory.Bind(entry, dtype, {info.elements()});
     };

@@ -45,13 +45,13 @@ TEST(Ledger, TakesSixteenBytesPerParameterInFp32AndEighteenInBf16) {
   shape.tied = false;
   const UnitRange all = {0, shape.units()};
   const int64_t parameters = ParameterCount(shape);
-  EXPECT_EQ(StateBytes(BuildLedger(shape, OneRank(Precision::kFp32), all, 0)), 16 * parameters);
-  EXPECT_EQ(StateBytes(BuildLedger(shape, OneRank(Precision::kBf16), all, 0)), 18 * parameters);
+  EXPECT_EQ(StateBytes(BuildLedger(shape, OneRank(Precision::kFp32), {all}, 0)), 16 * parameters);
+  EXPECT_EQ(StateBytes(BuildLedger(shape, OneRank(Precision::kBf16), {all}, 0)), 18 * parameters);
 }
 
 TEST(Ledger, GivesATiedWeightOneMoreAccumulatorAndNothingElse) {
   const ModelShape shape = Shape();
-  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kBf16), {0, shape.units()}, 0);
+  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kBf16), {{0, shape.units()}}, 0);
   EXPECT_EQ(StateBytes(ledger), 18 * ParameterCount(shape) + 4 * shape.vocab * shape.hidden);
 }
 
@@ -59,9 +59,9 @@ TEST(Ledger, KeepsACopyOfATiedWeightOnBothEndsOfAPipeline) {
   const ModelShape shape = Shape();
   Layout layout = OneRank(Precision::kBf16);
   layout.pipeline = 3;
-  const Ledger first = BuildLedger(shape, layout, {0, 3}, 0);
-  const Ledger middle = BuildLedger(shape, layout, {3, 6}, 1);
-  const Ledger last = BuildLedger(shape, layout, {6, shape.units()}, 2);
+  const Ledger first = BuildLedger(shape, layout, {{0, 3}}, 0);
+  const Ledger middle = BuildLedger(shape, layout, {{3, 6}}, 1);
+  const Ledger last = BuildLedger(shape, layout, {{6, shape.units()}}, 2);
   EXPECT_EQ(StateBytes(first) + StateBytes(middle) + StateBytes(last),
             18 * (ParameterCount(shape) + shape.vocab * shape.hidden));
   for (const Ledger* end : {&first, &last}) EXPECT_NE(Find(*end, kTiedPeerGradient), nullptr);
@@ -74,9 +74,9 @@ TEST(Ledger, HasNoMoreEntriesForAThousandMicroBatchesThanForFour) {
   Layout layout = OneRank(Precision::kFp32);
   layout.pipeline = 2;
   layout.accumulation_steps = 4;
-  const Ledger four = BuildLedger(shape, layout, {0, 5}, 0);
+  const Ledger four = BuildLedger(shape, layout, {{0, 5}}, 0);
   layout.accumulation_steps = 1000;
-  const Ledger thousand = BuildLedger(shape, layout, {0, 5}, 0);
+  const Ledger thousand = BuildLedger(shape, layout, {{0, 5}}, 0);
   EXPECT_EQ(thousand.entries.size(), four.entries.size());
   EXPECT_EQ(thousand.bytes(MemoryCategory::kActivations), four.bytes(MemoryCategory::kActivations));
 }
@@ -89,7 +89,7 @@ TEST(Ledger, SavesAsManySlotsAsMicroBatchesAreInFlight) {
   const std::string saved[] = {"saved/0.attention/qkv", "saved/1.attention/qkv", "saved/2.attention/qkv",
                                "saved/head/logits"};
   for (int64_t stage = 0; stage < 4; ++stage) {
-    const Ledger ledger = BuildLedger(shape, layout, stages[stage], stage);
+    const Ledger ledger = BuildLedger(shape, layout, {stages[stage]}, stage);
     const LedgerEntry* entry = Find(ledger, saved[stage]);
     ASSERT_NE(entry, nullptr) << saved[stage];
     EXPECT_EQ(entry->slots, 4 - stage) << saved[stage];
@@ -98,7 +98,7 @@ TEST(Ledger, SavesAsManySlotsAsMicroBatchesAreInFlight) {
 
 TEST(Ledger, EndsASavedTensorsLifeAtItsUnitsBackwardWhenOneMicroBatchIsInFlight) {
   const ModelShape shape = Shape();
-  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {0, shape.units()}, 0);
+  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {{0, shape.units()}}, 0);
   const LedgerEntry* qkv = Find(ledger, "saved/1.attention/qkv");  // unit 3 of 10
   ASSERT_NE(qkv, nullptr);
   EXPECT_EQ(qkv->lifetime.first_tick, 3);
@@ -111,7 +111,7 @@ TEST(Ledger, EndsASavedTensorsLifeAtItsUnitsBackwardWhenOneMicroBatchIsInFlight)
 
 TEST(Ledger, BeginsAnInputsLifeWhereTheUnitBeforeWritesIt) {
   const ModelShape shape = Shape();
-  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {0, shape.units()}, 0);
+  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {{0, shape.units()}}, 0);
   const LedgerEntry* input = Find(ledger, "saved/1.attention/input");  // unit 3
   ASSERT_NE(input, nullptr);
   EXPECT_EQ(input->lifetime.first_tick, 2);
@@ -120,7 +120,7 @@ TEST(Ledger, BeginsAnInputsLifeWhereTheUnitBeforeWritesIt) {
 
 TEST(Ledger, SharesTheMemoryOfTransientsBetweenUnits) {
   const ModelShape shape = Shape();
-  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {0, shape.units()}, 0);
+  const Ledger ledger = BuildLedger(shape, OneRank(Precision::kFp32), {{0, shape.units()}}, 0);
   int64_t sum = 0;
   for (const LedgerEntry& entry : ledger.entries) sum += entry.bytes();
   const ArenaPlan plan = PlaceLedger(ledger, MemorySpace::kDevice);
@@ -136,7 +136,7 @@ TEST(Ledger, NamesEveryEntryOnceAndAlignsIt) {
   layout.sequence_length = 17;
   for (int64_t rank = 0; rank < 4; ++rank) {
     const UnitRange units = rank < 2 ? UnitRange{0, 4} : UnitRange{4, shape.units()};
-    const Ledger ledger = BuildLedger(shape, layout, units, rank);
+    const Ledger ledger = BuildLedger(shape, layout, {units}, rank);
     std::set<std::string> names;
     for (const LedgerEntry& entry : ledger.entries) {
       EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
@@ -151,9 +151,9 @@ TEST(Ledger, StagesTokensOnlyWhereTheyAreRead) {
   const ModelShape shape = Shape();
   Layout layout = OneRank(Precision::kFp32);
   layout.pipeline = 3;
-  EXPECT_GT(BuildLedger(shape, layout, {0, 3}, 0).bytes(MemoryCategory::kStaging), 0);
-  EXPECT_EQ(BuildLedger(shape, layout, {3, 6}, 1).bytes(MemoryCategory::kStaging), 0);
-  EXPECT_GT(BuildLedger(shape, layout, {6, shape.units()}, 2).bytes(MemoryCategory::kStaging), 0);
+  EXPECT_GT(BuildLedger(shape, layout, {{0, 3}}, 0).bytes(MemoryCategory::kStaging), 0);
+  EXPECT_EQ(BuildLedger(shape, layout, {{3, 6}}, 1).bytes(MemoryCategory::kStaging), 0);
+  EXPECT_GT(BuildLedger(shape, layout, {{6, shape.units()}}, 2).bytes(MemoryCategory::kStaging), 0);
 }
 
 }  // namespace

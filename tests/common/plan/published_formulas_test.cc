@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "common/plan/tensor_split.h"
+#include "common/plan/parameter_shard.h"
 #include "common/plan/unit_cost.h"
 #include "gtest/gtest.h"
 #include "tests/common/plan/planner_oracle.h"

@@ -28,7 +28,7 @@ Layout TwoReplicas() { return {.data = 2, .micro_batch = 2, .accumulation_steps 
 
 StageMemory WholeModelMemory(Device& device, const Layout& layout) {
   const ModelShape model = TinyModel();
-  return *StageMemory::Allocate(device, BuildLedger(model, layout, {0, model.units()}, 0));
+  return *StageMemory::Allocate(device, BuildLedger(model, layout, {{0, model.units()}}, 0));
 }
 
 std::vector<int32_t> FirstTokens(const MicroBatch& batch) {

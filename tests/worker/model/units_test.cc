@@ -41,7 +41,7 @@ class UnitBench {
       : unit_(Units(shape_)[static_cast<size_t>(unit_index)]),
         device_(*OpenDevice(0)),
         memory_(*StageMemory::Allocate(
-            *device_, BuildLedger(shape_, layout_, {unit_index, unit_index + 1}, /*rank=*/unit_index))),
+            *device_, BuildLedger(shape_, layout_, {{unit_index, unit_index + 1}}, /*rank=*/unit_index))),
         kernels_(*KernelContext::Create(*device_, {}, memory_.BindBytes("workspace/kernels"))),
         context_{.kernels = *kernels_,
                  .memory = memory_,
@@ -80,7 +80,7 @@ class UnitBench {
   // Parameters and input, with where their gradients are.
   std::vector<Checked> All() {
     std::vector<Checked> all;
-    for (const ParameterInfo& info : StageParameters(shape_, {unit_.index, unit_.index + 1})) {
+    for (const ParameterInfo& info : ChunkParameters(shape_, {{unit_.index, unit_.index + 1}})) {
       const std::string gradient =
           info.unit == unit_.index ? absl::StrCat("gradient/", info.name) : std::string(kTiedHeadGradient);
       all.push_back({info.name, memory_.Bind(absl::StrCat("parameter/", info.name), DType::kF32, {info.elements()}),
