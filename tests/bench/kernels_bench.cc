@@ -97,18 +97,38 @@ void BenchAttention(KernelContext& context, DType type, const Shape& shape) {
          2.5 * flops, 0);
 }
 
-void BenchRows(KernelContext& context, DType type, const Shape& shape) {
+void BenchDocuments(KernelContext& context, DType type, const Shape& shape) {
+  const kernels::AttentionShape attention{shape.micro_batch, shape.sequence, shape.heads, shape.heads,
+                                          shape.hidden / shape.heads};
+  const int64_t rows = shape.micro_batch * shape.sequence;
+  const int64_t document = std::max<int64_t>(1, shape.sequence / 8);
+  OwnedTensor starts(DType::kI32, 1, rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    starts.set(0, row, static_cast<double>(row % shape.sequence / document * document));
+  }
+  const auto qkv = OwnedTensor::Random(type, rows, 3 * shape.hidden, 1);
+  const OwnedTensor out(type, rows, shape.hidden), lse(DType::kF32, shape.micro_batch * shape.heads, shape.sequence);
+  const OwnedTensor workspace(DType::kU8, 1, kernels::AttentionWorkspaceBytes(attention));
+  Report("attention, 8 documents", type, Microseconds([&] {
+           kernels::AttentionForward(context, attention, {qkv.tensor(), starts.vector()}, out.tensor(), lse.tensor(),
+                                     workspace.vector());
+         }),
+         0, 0);
+  const OwnedTensor table(DType::kF32, shape.sequence, attention.head_dim);
+  kernels::FillRopeTable(context, 1e4, table.tensor());
+  Report("rope", type, Microseconds([&] { kernels::Rope(context, table.tensor(), attention, qkv.tensor(), false); }), 0,
+         4 * static_cast<double>(rows * shape.hidden * SizeOf(type)));
+}
+
+void BenchNorms(KernelContext& context, DType type, const Shape& shape) {
   const int64_t rows = shape.micro_batch * shape.sequence;
   const int64_t h = shape.hidden;
   const double row_bytes = static_cast<double>(rows * h * SizeOf(type));
   const auto x = OwnedTensor::Random(type, rows, h, 1);
-  const auto wide = OwnedTensor::Random(type, rows, 4 * h, 2);
-  const OwnedTensor out(type, rows, h), wide_out(type, rows, 4 * h);
   const auto weight = OwnedTensor::Random(type, 1, h, 3);
-  const OwnedTensor mean(DType::kF32, 1, rows), rstd(DType::kF32, 1, rows);
-  const OwnedTensor d_weight(DType::kF32, 1, h), d_wide(DType::kF32, 1, 4 * h);
-  const OwnedTensor partials(DType::kF32, kernels::kColumnPartitions, 2 * h);
-  const OwnedTensor wide_partials(DType::kF32, kernels::kColumnPartitions, 4 * h);
+  const OwnedTensor out(type, rows, h), mean(DType::kF32, 1, rows), rstd(DType::kF32, 1, rows);
+  const OwnedTensor d_weight(DType::kF32, 1, h), partials(DType::kF32, kernels::kColumnPartitions, 2 * h);
+  const OwnedTensor rms_partials(DType::kF32, kernels::kColumnPartitions, h);
   Report("layer norm forward", type, Microseconds([&] {
            kernels::LayerNormForward(context, x.tensor(), weight.vector(), weight.vector(), 1e-5f, out.tensor(),
                                      mean.vector(), rstd.vector());
@@ -120,35 +140,76 @@ void BenchRows(KernelContext& context, DType type, const Shape& shape) {
                                       partials.tensor());
          }),
          0, 4 * row_bytes);
+  Report("rms norm forward", type, Microseconds([&] {
+           kernels::RmsNormForward(context, x.tensor(), weight.vector(), 1e-5f, out.tensor(), rstd.vector());
+         }),
+         0, 2 * row_bytes);
+  Report("rms norm backward", type, Microseconds([&] {
+           kernels::RmsNormBackward(context, x.tensor(), x.tensor(), weight.vector(), rstd.vector(), out.tensor(), true,
+                                    d_weight.vector(), true, rms_partials.tensor());
+         }),
+         0, 4 * row_bytes);
+}
+
+void BenchElementwise(KernelContext& context, DType type, const Shape& shape) {
+  const int64_t rows = shape.micro_batch * shape.sequence;
+  const int64_t h = shape.hidden;
+  const double row_bytes = static_cast<double>(rows * h * SizeOf(type));
+  const auto x = OwnedTensor::Random(type, rows, h, 1);
+  const auto wide = OwnedTensor::Random(type, rows, 4 * h, 2);
+  const auto bias = OwnedTensor::Random(type, 1, h, 3);
+  const auto half = OwnedTensor::Random(type, rows, 2 * h, 4);
+  const OwnedTensor out(type, rows, h), wide_out(type, rows, 4 * h), half_out(type, rows, 2 * h);
+  const OwnedTensor d_wide(DType::kF32, 1, 4 * h), partials(DType::kF32, kernels::kColumnPartitions, 4 * h);
+  const Tensor four_parts(wide.tensor().data, type, {4, rows * h});
   Report("add", type, Microseconds([&] { kernels::Add(context, x.tensor(), x.tensor(), out.tensor()); }), 0,
+         3 * row_bytes);
+  Report("add with bias", type,
+         Microseconds([&] { kernels::Add(context, x.tensor(), x.tensor(), out.tensor(), bias.vector()); }), 0,
          3 * row_bytes);
   Report("gelu forward", type, Microseconds([&] { kernels::GeluForward(context, wide.tensor(), wide_out.tensor()); }),
          0, 8 * row_bytes);
   Report("gelu backward", type,
          Microseconds([&] { kernels::GeluBackward(context, wide.tensor(), wide.tensor(), wide_out.tensor()); }), 0,
          12 * row_bytes);
-  Report("bias gradient (4h)", type, Microseconds([&] {
-           kernels::BiasGradient(context, wide.tensor(), d_wide.vector(), true, wide_partials.tensor());
-         }),
+  Report("swiglu forward (2h)", type,
+         Microseconds([&] { kernels::SwiGluForward(context, wide.tensor(), half_out.tensor()); }), 0, 6 * row_bytes);
+  Report("swiglu backward (2h)", type,
+         Microseconds([&] { kernels::SwiGluBackward(context, half.tensor(), wide.tensor(), wide_out.tensor()); }), 0,
+         10 * row_bytes);
+  Report("bias gradient (4h)", type,
+         Microseconds([&] { kernels::BiasGradient(context, wide.tensor(), d_wide.vector(), true, partials.tensor()); }),
          0, 4 * row_bytes);
+  Report("sum of 4 ranks", type, Microseconds([&] { kernels::SumInOrder(context, four_parts, out.vector()); }), 0,
+         5 * row_bytes);
+}
+
+void BenchVocabulary(KernelContext& context, DType type, const Shape& shape) {
+  const int64_t rows = shape.micro_batch * shape.sequence;
+  const int64_t h = shape.hidden;
+  const double row_bytes = static_cast<double>(rows * h * SizeOf(type));
+  const double logit_bytes = static_cast<double>(rows * shape.vocab * SizeOf(type));
+  const auto x = OwnedTensor::Random(type, rows, h, 1);
   const auto logits = OwnedTensor::Random(type, rows, shape.vocab, 4);
   OwnedTensor targets(DType::kI32, 1, rows);
   for (int64_t row = 0; row < rows; ++row) targets.set(0, row, static_cast<double>(row * row % shape.vocab));
-  const OwnedTensor losses(DType::kF32, 1, rows), lse(DType::kF32, 1, rows);
-  const double logit_bytes = static_cast<double>(rows * shape.vocab * SizeOf(type));
+  const OwnedTensor stats(DType::kF32, rows, kCrossEntropyStatistics);
+  const OwnedTensor losses(DType::kF32, 1, rows), lse(DType::kF32, 1, rows), out(type, rows, h);
+  const kernels::ClassRange classes{0, shape.vocab};
   Report("cross entropy forward", type, Microseconds([&] {
-           kernels::CrossEntropyForward(context, logits.tensor(), targets.vector(), losses.vector(), lse.vector());
+           kernels::CrossEntropyStatistics(context, logits.tensor(), targets.vector(), classes, stats.tensor());
+           kernels::CrossEntropyFromStatistics(context, stats.tensor(), targets.vector(), shape.vocab, losses.vector(),
+                                               lse.vector());
          }),
          0, logit_bytes);
   Report("cross entropy backward", type, Microseconds([&] {
-           kernels::CrossEntropyBackward(context, logits.tensor(), targets.vector(), {0, shape.vocab}, lse.vector(),
-                                         1e-3f);
+           kernels::CrossEntropyBackward(context, logits.tensor(), targets.vector(), classes, lse.vector(), 1e-3f);
          }),
          0, 2 * logit_bytes);
-  const kernels::EmbeddingShape embedding{shape.sequence, shape.vocab};
   const auto table = OwnedTensor::Random(type, shape.vocab, h, 5);
   const auto positions = OwnedTensor::Random(type, shape.sequence, h, 6);
   const OwnedTensor d_table(DType::kF32, shape.vocab, h), d_positions(DType::kF32, shape.sequence, h);
+  const kernels::EmbeddingShape embedding{shape.sequence, shape.vocab};
   Report("embedding forward", type, Microseconds([&] {
            kernels::EmbeddingForward(context, embedding, targets.vector(), table.tensor(), positions.tensor(),
                                      out.tensor());
@@ -191,10 +252,13 @@ int main(int argc, char** argv) {
   int64_t* const fields[] = {&shape.hidden, &shape.sequence, &shape.micro_batch, &shape.heads, &shape.vocab};
   for (int i = 1; i < argc && i <= 5; ++i) *fields[i - 1] = std::atoll(argv[i]);
   muster::TestContext context;
-  for (const muster::DType type : {muster::DType::kF32, muster::DType::kBF16}) {
+  for (const muster::DType type : {muster::DType::kF32, muster::DType::kBF16, muster::DType::kF16}) {
     muster::BenchMatMuls(*context, type, shape);
     muster::BenchAttention(*context, type, shape);
-    muster::BenchRows(*context, type, shape);
+    muster::BenchDocuments(*context, type, shape);
+    muster::BenchNorms(*context, type, shape);
+    muster::BenchElementwise(*context, type, shape);
+    muster::BenchVocabulary(*context, type, shape);
     muster::BenchOptimizer(*context, type, shape);
   }
   return 0;

@@ -446,8 +446,8 @@ void CrossEntropyStatistics(KernelContext& context, const Tensor& logits, const 
     using T = decltype(type);
     Launch(context,
            CrossEntropyStatisticsRows<T>{logits.as<T>(), targets.as<int32_t>(), stats.as<float>(), logits.row_stride,
-                                         static_cast<int32_t>(classes.first), static_cast<int32_t>(classes.count)},
-           logits.rows(), logits.cols());
+                                         static_cast<int32_t>(classes.first), classes.count == 0},
+           logits.rows(), std::max<int64_t>(1, classes.count));
   });
 }
 

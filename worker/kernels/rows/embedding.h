@@ -28,12 +28,21 @@ struct EmbeddingForwardRows {
     }
     const int64_t entry = token - first_token;
     const bool here = entry >= 0 && entry < table_rows;
+    // Decided here and not for each element, where it would keep f16's loop scalar.
+    if (!here && position_weight == nullptr) {
+      row.store(out_row, [&](auto) { return 0.0f; });
+      return;
+    }
     const auto words = row.load(token_weight + (here ? entry : 0) * row.cols());
     if (position_weight == nullptr) {
-      row.store(out_row, [&](auto i) { return here ? words[i] : 0.0f; });
+      row.store(out_row, [&](auto i) { return words[i]; });
+      return;
+    }
+    const auto places = row.load(position_weight + r % sequence_length * row.cols());
+    if (here) {
+      row.store(out_row, [&](auto i) { return words[i] + places[i]; });
     } else {
-      const auto places = row.load(position_weight + r % sequence_length * row.cols());
-      row.store(out_row, [&](auto i) { return (here ? words[i] : 0.0f) + places[i]; });
+      row.store(out_row, [&](auto i) { return places[i]; });
     }
   }
 };

@@ -35,8 +35,9 @@ struct CrossEntropyForwardRows {
   }
 };
 
-// stats (rows, 3): the largest of the first `valid` logits, the sum of exp(logit - largest) over them, and the logit of
-// class `target`, column target - first_class, or 0 when it is not one of them.
+// stats (rows, 3): the largest logit of the row, the sum of exp(logit - largest), and the logit of class `target`,
+// column target - first_class, or 0 when it is not one of the row's. With `empty` the row has no classes, and its
+// columns are of no account.
 template <typename T>
 struct CrossEntropyStatisticsRows {
   static constexpr bool kColumnsIndependent = false;
@@ -44,24 +45,21 @@ struct CrossEntropyStatisticsRows {
   const int32_t* targets;
   float* stats;
   int64_t logits_stride;
-  int32_t first_class, valid;
+  int32_t first_class;
+  bool empty;
 
   template <typename Row>
   MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
     const T* const logits_row = logits + r * logits_stride;
     const auto values = row.load(logits_row);
-    const int32_t end = valid;
-    const float none = FloatOfBits(0xff800000u);  // -infinity
-    const float top = row.max([&](auto i) { return row.column(i) < end ? values[i] : none; });
-    const float total = row.sum([&](auto i) {
-      const float term = Exp(values[i] - top);
-      return row.column(i) < end ? term : 0.0f;
-    });
+    const float top = row.max([&](auto i) { return values[i]; });
+    const float total = row.sum([&](auto i) { return Exp(values[i] - top); });
     row.once([&] {
       const int32_t column = targets[r] - first_class;
-      stats[3 * r] = top;
-      stats[3 * r + 1] = total;
-      stats[3 * r + 2] = column >= 0 && column < end ? ToFloat(logits_row[column]) : 0.0f;
+      const bool here = !empty && column >= 0 && column < row.cols();
+      stats[3 * r] = empty ? FloatOfBits(0xff800000u) : top;  // -infinity
+      stats[3 * r + 1] = empty ? 0.0f : total;
+      stats[3 * r + 2] = here ? ToFloat(logits_row[column]) : 0.0f;
     });
   }
 };

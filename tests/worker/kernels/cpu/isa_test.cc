@@ -53,11 +53,10 @@ TEST_P(IsaTest, ExpAndMaximumGiveTheSameBits) {
   const OwnedTensor targets(DType::kI32, 1, kRows);
   std::vector<std::vector<uint8_t>> all;
   for (const RowTable* table : tables_) {
-    const OwnedTensor losses(DType::kF32, 1, kRows), lse(DType::kF32, 1, kRows);
-    Run(*table,
-        CrossEntropyForwardRows<float>{logits.tensor().as<float>(), targets.tensor().as<int32_t>(),
-                                       losses.tensor().as<float>(), lse.tensor().as<float>(), cols, kIgnoredTarget});
-    all.push_back(losses.memory());
+    const OwnedTensor stats(DType::kF32, kRows, kCrossEntropyStatistics);
+    Run(*table, CrossEntropyStatisticsRows<float>{logits.tensor().as<float>(), targets.tensor().as<int32_t>(),
+                                                  stats.tensor().as<float>(), cols, 0, false});
+    all.push_back(stats.memory());
   }
   for (size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i], all[0]) << tables_[i]->isa;
 }
@@ -73,6 +72,22 @@ TEST_P(IsaTest, RoundingGivesTheSameBits) {
     all.push_back(half.memory());
     const std::vector<uint8_t> more = brain.memory();
     all.back().insert(all.back().end(), more.begin(), more.end());
+  }
+  for (size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i], all[0]) << tables_[i]->isa;
+}
+
+TEST_P(IsaTest, KernelsWithTwoResultsGiveTheSameBits) {
+  const int64_t cols = GetParam();
+  const auto d_out = OwnedTensor::Random(DType::kF16, kRows, cols, 5);
+  const auto gate_up = OwnedTensor::Random(DType::kF16, kRows, 2 * cols, 6, 4);
+  std::vector<std::vector<uint8_t>> all;
+  for (const RowTable* table : tables_) {
+    const OwnedTensor d_gate_up(DType::kF16, kRows, 2 * cols);
+    const F16* const gate = gate_up.tensor().as<F16>();
+    F16* const d_gate = d_gate_up.tensor().as<F16>();
+    Run(*table, SwiGluBackwardRows<F16>{d_out.tensor().as<F16>(), gate, gate + cols, d_gate, d_gate + cols, cols,
+                                        2 * cols, 2 * cols});
+    all.push_back(d_gate_up.memory());
   }
   for (size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i], all[0]) << tables_[i]->isa;
 }
