@@ -50,21 +50,4 @@ constexpr int64_t RopeTableBytes(int64_t sequence, int64_t head_dim) { return 4 
 // What cross entropy keeps of a row and a rank's part of the vocabulary between its two halves: f32 values.
 inline constexpr int64_t kCrossEntropyStatistics = 3;
 
-// Elements of a gradient that are summed over ranks together: 4 MiB, large enough that latency is under a hundredth of
-// the transfer on loopback and small enough that two of them overlap. The sum's bits do not depend on it.
-inline constexpr int64_t kReductionBucketElements = int64_t{1} << 20;
-
-// What one rank of `ranks` sums of a bucket, in elements: whole cache lines, the last ranks may have less or nothing.
-constexpr int64_t ReductionChunkElements(int64_t bucket_elements, int64_t ranks) {
-  return ((bucket_elements + ranks - 1) / ranks + 15) / 16 * 16;
-}
-
-// Scratch of worker/comm/gradient_reducer.h for a region of `elements` f32 summed over `ranks`: two buckets' parts from
-// the other ranks. 0 for one rank.
-constexpr int64_t GradientReducerScratchBytes(int64_t elements, int64_t ranks,
-                                              int64_t bucket_elements = kReductionBucketElements) {
-  const int64_t bucket = elements < bucket_elements ? elements : bucket_elements;
-  return 2 * (ranks - 1) * ReductionChunkElements(bucket, ranks) * 4;
-}
-
 }  // namespace muster

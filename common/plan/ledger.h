@@ -56,6 +56,13 @@ inline constexpr char kTiedParameter[] = "embedding.token.weight";
 inline constexpr char kTiedHeadGradient[] = "gradient/embedding.token.weight@head";
 inline constexpr char kTiedPeerGradient[] = "communication/tied_gradient";
 
+// Scratch of the reduction over replicas (reduction_plan.h), and of the sums over a tensor group.
+inline constexpr char kReductionScratch[] = "communication/reduction";
+inline constexpr char kTensorGradients[] = "communication/tensor_gradients";
+
+// Where a checkpoint is copied to before it is written, beside training.
+inline constexpr char kCheckpointStaging[] = "staging/checkpoint";
+
 // The residual stream that leaves chunk N, "communication/output/N", and its gradient, "stream/gradient/N".
 inline constexpr char kStreamOutput[] = "communication/output/";
 inline constexpr char kStreamGradient[] = "stream/gradient/";

@@ -1,5 +1,6 @@
 #include "worker/engine/checkpointing.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <utility>
@@ -16,22 +17,29 @@
 namespace muster {
 namespace {
 
-// The three tensors that a checkpoint holds of a parameter, whole.
-std::vector<LocalTensor> LocalTensors(const StageParameter& parameter) {
-  std::vector<LocalTensor> result;
-  const std::pair<StateKind, Tensor> states[] = {{StateKind::kMaster, parameter.master},
-                                                 {StateKind::kFirstMoment, parameter.first},
-                                                 {StateKind::kSecondMoment, parameter.second}};
-  for (const auto& [kind, tensor] : states) {
-    result.push_back(
-        {.name = parameter.info.name,
-         .kind = kind,
-         .type = StoredType::kF32,
-         .global_dims = parameter.info.dims,
-         .box = {.offset = std::vector<int64_t>(parameter.info.dims.size(), 0), .dims = parameter.info.dims},
-         .data = tensor.data});
-  }
-  return result;
+constexpr int64_t kPieceElements = 65536;  // 256 KiB on the host at a time
+
+struct StateTensor {
+  StateKind kind;
+  const Tensor& tensor;
+};
+
+// What a checkpoint holds of a block.
+std::vector<StateTensor> StatesOf(const StateBlock& block) {
+  std::vector<StateTensor> states = {{StateKind::kMaster, block.master}};
+  if (block.gradient.data == nullptr) return states;
+  states.push_back({StateKind::kFirstMoment, block.first});
+  states.push_back({StateKind::kSecondMoment, block.second});
+  return states;
+}
+
+LocalTensor Local(const ParameterInfo& parameter, StateKind kind, const Box& box, void* data) {
+  return {.name = parameter.name,
+          .kind = kind,
+          .type = StoredType::kF32,
+          .global_dims = parameter.dims,
+          .box = box,
+          .data = data};
 }
 
 CheckpointId IdOf(const EngineConfig& config, const TrainingPosition& position) {
@@ -53,12 +61,15 @@ CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition
 // This rank's record, or an empty one where it writes nothing.
 absl::StatusOr<std::string> WriteOwnShard(const EngineConfig& config, const std::vector<StageParameter>& parameters,
                                           const TrainingPosition& position, int64_t& bytes) {
-  if (CoordinateOf(config.layout, config.rank).data != 0) return std::string();
   std::vector<LocalTensor> tensors;
   for (const StageParameter& parameter : parameters) {
-    if (!parameter.owned) continue;
-    for (LocalTensor& tensor : LocalTensors(parameter)) tensors.push_back(std::move(tensor));
+    for (const StateBlock& block : parameter.answered_for) {
+      for (const StateTensor& state : StatesOf(block)) {
+        tensors.push_back(Local(parameter.info, state.kind, block.box, state.tensor.data));
+      }
+    }
   }
+  if (tensors.empty()) return std::string();
   MUSTER_ASSIGN_OR_RETURN(const ShardRecord record,
                           WriteShard(config.checkpoint.directory, IdOf(config, position), config.rank, tensors));
   bytes = record.file.bytes;
@@ -76,10 +87,35 @@ absl::Status CommitRecords(const EngineConfig& config, const TrainingPosition& p
   return Commit(config.checkpoint.directory, ManifestOf(config, position), records);
 }
 
-absl::StatusOr<TrainingPosition> Restore(const std::string& directory, const std::vector<StageParameter>& parameters) {
+// Reads a box into memory of the device, some rows at a time.
+absl::Status ReadBox(CheckpointReader& reader, const ParameterInfo& parameter, StateKind kind, const Box& box,
+                     Device& device, float* to) {
+  const int64_t rows = box.dims[0];
+  const int64_t row_elements = box.elements() / rows;
+  const int64_t step = std::min(rows, std::max<int64_t>(1, kPieceElements / row_elements));
+  std::vector<float> buffer(static_cast<size_t>(step * row_elements));
+  for (int64_t row = 0; row < rows; row += step) {
+    Box part = box;
+    part.offset[0] += row;
+    part.dims[0] = std::min(step, rows - row);
+    MUSTER_RETURN_IF_ERROR(reader.Read(Local(parameter, kind, part, buffer.data())));
+    device.CopyToDevice(to + row * row_elements, buffer.data(), part.elements() * static_cast<int64_t>(sizeof(float)));
+    // The next rows overwrite these on the host.
+    MUSTER_RETURN_IF_ERROR(device.Synchronize());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainingPosition> Restore(const std::string& directory, Device& device,
+                                         const std::vector<StageParameter>& parameters) {
   MUSTER_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(directory));
   for (const StageParameter& parameter : parameters) {
-    for (const LocalTensor& tensor : LocalTensors(parameter)) MUSTER_RETURN_IF_ERROR(reader.Read(tensor));
+    for (const StateBlock& block : parameter.updated) {
+      for (const StateTensor& state : StatesOf(block)) {
+        MUSTER_RETURN_IF_ERROR(
+            ReadBox(reader, parameter.info, state.kind, block.box, device, state.tensor.as<float>()));
+      }
+    }
   }
   const CheckpointManifest& manifest = reader.manifest();
   return TrainingPosition{
@@ -107,9 +143,9 @@ std::string CheckpointPath(const EngineConfig& config, const TrainingPosition& p
   return CheckpointDirectory(config.checkpoint.directory, IdOf(config, position));
 }
 
-absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory,
+absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory, Device& device,
                                                    const std::vector<StageParameter>& parameters) {
-  absl::StatusOr<TrainingPosition> position = Restore(directory, parameters);
+  absl::StatusOr<TrainingPosition> position = Restore(directory, device, parameters);
   if (position.ok()) return position;
   return absl::DataLossError(absl::StrCat("cannot resume from ", directory, ": ", position.status().message()));
 }

@@ -13,6 +13,7 @@
 #include "worker/comm/communicator.h"
 #include "worker/engine/engine_config.h"
 #include "worker/engine/stage_parameters.h"
+#include "worker/tensor/device.h"
 
 namespace muster {
 
@@ -23,18 +24,18 @@ struct TrainingPosition {
   std::optional<CheckpointId> resumed_from;
 };
 
-// Every rank calls it at the same time. The first replica of each stage writes what its stage owns; rank 0 commits when
-// all have. Returns the bytes of this rank's shard, 0 where it wrote none. The error of any rank ends it on all of
-// them, and then the checkpoint does not exist.
+// Every rank calls it at the same time. Every rank writes what it answers for; rank 0 commits when all have. Returns
+// the bytes of this rank's shard, 0 where it wrote none. The error of any rank ends it on all of them, and then the
+// checkpoint does not exist.
 absl::StatusOr<int64_t> SaveCheckpoint(Communicator& world, const EngineConfig& config,
                                        const std::vector<StageParameter>& parameters, const TrainingPosition& position);
 
 // Where the checkpoint of this position lies: DIRECTORY/attempt-N/step-M.
 std::string CheckpointPath(const EngineConfig& config, const TrainingPosition& position);
 
-// Fills masters and moments from the checkpoint, whatever layout wrote it; values are the caller's to cast. Errors name
-// the file.
-absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory,
+// Fills masters and moments from the checkpoint, whatever layout wrote it; values are to be published
+// (RankEngine::PublishWeights). Errors name the file.
+absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory, Device& device,
                                                    const std::vector<StageParameter>& parameters);
 
 // Before the first step: rank 0 writes a nonce into the checkpoint directory and every rank reads it.

@@ -1,4 +1,4 @@
-// AdamW over a stage's parameters, and the gradients' part of the global norm.
+// AdamW over a rank's parameters, and the gradients' part of the global norm.
 //
 // Owned by the trainer, for its thread.
 #pragma once
@@ -21,11 +21,12 @@ class Optimizer {
   Optimizer(KernelContext& kernels, const std::vector<StageParameter>& parameters, const AdamWOptions& options)
       : kernels_(kernels), parameters_(parameters), options_(options) {}
 
-  // squares[i]: sum of squares of the gradient of model parameter i, where this stage owns it and it is this replica's
-  // turn: the replicas, whose gradients are equal, share the work. Others are left alone.
-  void SumSquares(int64_t replica, int64_t replicas, std::vector<double>& squares) const;
+  // Adds to squares[i] the squares of what this rank answers for of the gradient of model parameter i: over all ranks
+  // every element counts once.
+  void SumSquares(std::vector<double>& squares) const;
 
-  // Updates master, moments and value of every parameter; weight decay on those of two dimensions. `step` from 1.
+  // Updates master, moments and value of every block that this rank updates; weight decay on parameters of two
+  // dimensions. `step` from 1.
   void Step(int64_t step, double learning_rate, double clip_factor) const;
 
  private:

@@ -2,28 +2,16 @@
 
 #include <utility>
 
-#include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/plan/ledger.h"
-#include "worker/comm/gradient_reducer.h"
 
 namespace muster {
 namespace {
 
-constexpr char kReductionEntry[] = "communication/reduction";
-
 DType ComputeType(Precision precision) { return precision == Precision::kFp32 ? DType::kF32 : DType::kBF16; }
 
-UnitRange UnitsOf(const EngineConfig& config) {
-  return config.stages[static_cast<size_t>(CoordinateOf(config.layout, config.rank).pipeline)];
-}
-
-Tensor AsFloats(const Tensor& bytes) {
-  return Tensor(bytes.data, DType::kF32, {bytes.elements() / SizeOf(DType::kF32)});
-}
-
-absl::Span<float> HostSpan(const Tensor& floats) {
-  return {floats.as<float>(), static_cast<size_t>(floats.elements())};
+std::vector<UnitRange> ChunksOfRank(const EngineConfig& config) {
+  return ChunksOf(config.layout, config.stages, CoordinateOf(config.layout, config.rank).pipeline);
 }
 
 }  // namespace
@@ -43,7 +31,7 @@ absl::StatusOr<std::unique_ptr<RankEngine>> RankEngine::Build(const EngineConfig
   }
   MUSTER_ASSIGN_OR_RETURN(
       StageMemory memory,
-      StageMemory::Allocate(*device, BuildLedger(config.model, config.layout, {UnitsOf(config)}, config.rank)));
+      StageMemory::Allocate(*device, BuildLedger(config.model, config.layout, ChunksOfRank(config), config.rank)));
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<KernelContext> kernels,
                           KernelContext::Create(*device, {.threads = static_cast<int>(config.layout.threads_per_rank)},
                                                 memory.BindBytes("workspace/kernels")));
@@ -56,7 +44,7 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
                        StageMemory memory_in, std::unique_ptr<KernelContext> kernels_in, RankGroups groups_in)
     : config(config_in),
       coordinate(CoordinateOf(config.layout, config.rank)),
-      units(UnitsOf(config)),
+      chunks(ChunksOfRank(config)),
       own_device(std::move(own_device_in)),
       device(kernels_in->device()),
       memory(std::move(memory_in)),
@@ -70,19 +58,24 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
               .sequence_length = config.layout.sequence_length,
               .slots = InFlightMicroBatches(config.layout, coordinate.pipeline),
               .compute = ComputeType(config.layout.precision)},
-      stage(context, units),
+      stage(context, chunks.front()),
       pipeline(stage, groups, timer),
-      parameters(BindStageParameters(memory, config.model, units, context.compute)),
+      parameters(BindStageParameters(
+          memory, config.model,
+          {.layout = config.layout, .chunks = chunks, .coordinate = coordinate, .compute = context.compute})),
       optimizer(*kernels, parameters, config.training.adamw),
-      tied_embedding_(memory, *kernels, groups.embedding.get()),
-      gradients_(AsFloats(memory.BindRun(MemoryCategory::kGradients))),
-      reduction_scratch_(memory.has(kReductionEntry) ? AsFloats(memory.BindBytes(kReductionEntry)) : Tensor()) {}
+      reduction({.shape = config.model, .layout = config.layout, .chunks = chunks, .coordinate = coordinate}, memory,
+                *kernels, groups, timer) {}
 
-absl::Status RankEngine::ReduceGradients() {
-  if (groups.data != nullptr) {
-    MUSTER_RETURN_IF_ERROR(SumGradients(*groups.data, HostSpan(gradients_), HostSpan(reduction_scratch_)));
-  }
-  return tied_embedding_.AddGradients();
+absl::Status RankEngine::PublishWeights() {
+  CastMastersToValues(*kernels, parameters);
+  return GatherValues();
+}
+
+absl::Status RankEngine::GatherValues() {
+  if (!config.layout.optimizer_sharding || groups.data == nullptr) return absl::OkStatus();
+  PhaseScope scope(timer, Phase::kCommExposed);
+  return GatherReplicaRows(*groups.data, parameters);
 }
 
 MemoryReport RankEngine::Memory() const {

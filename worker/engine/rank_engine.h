@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "worker/comm/communicator.h"
 #include "worker/engine/engine_config.h"
+#include "worker/engine/gradient_reduction.h"
 #include "worker/engine/observer.h"
 #include "worker/engine/optimizer.h"
 #include "worker/engine/phase_timer.h"
@@ -18,7 +19,6 @@
 #include "worker/engine/rank_groups.h"
 #include "worker/engine/stage.h"
 #include "worker/engine/stage_parameters.h"
-#include "worker/engine/tied_embedding.h"
 #include "worker/kernels/context.h"
 #include "worker/model/stage_memory.h"
 #include "worker/tensor/device.h"
@@ -36,15 +36,18 @@ class RankEngine {
   RankEngine(const RankEngine&) = delete;
   RankEngine& operator=(const RankEngine&) = delete;
 
-  // After it the gradients are those of the global batch, on every replica, and a tied weight's are added up. For a
-  // stage's every rank.
-  absl::Status ReduceGradients();
+  // What every rank computes with is from now on what its masters say: casts them where they differ, and gets from the
+  // other replicas the rows that a sharded optimizer keeps there. Every rank calls it, after setting masters.
+  absl::Status PublishWeights();
+
+  // The same after Optimizer::Step, which has cast. Every rank calls it.
+  absl::Status GatherValues();
 
   MemoryReport Memory() const;
 
   const EngineConfig config;
   const RankCoordinate coordinate;
-  const UnitRange units;
+  const std::vector<UnitRange> chunks;       // layout.h
   const std::unique_ptr<Device> own_device;  // null where the device was given
   Device& device;
   StageMemory memory;
@@ -56,14 +59,11 @@ class RankEngine {
   Pipeline pipeline;
   const std::vector<StageParameter> parameters;
   const Optimizer optimizer;
+  GradientReduction reduction;
 
  private:
   RankEngine(const EngineConfig& config, const Clock& clock, std::unique_ptr<Device> own_device, StageMemory memory,
              std::unique_ptr<KernelContext> kernels, RankGroups groups);
-
-  TiedEmbedding tied_embedding_;
-  Tensor gradients_;          // all of this stage's, one run, f32
-  Tensor reduction_scratch_;  // f32; empty when there is one replica
 };
 
 }  // namespace muster

@@ -11,9 +11,11 @@
 namespace muster {
 
 struct RankGroups {
-  // Replicas of this stage, in the order of replicas; null when there is one.
+  // Ranks that share the layers of this stage and replica, in the order of the tensor group; null when there is one.
+  std::unique_ptr<Communicator> tensor;
+  // Replicas of this stage and place in the tensor group, in the order of replicas; null when there is one.
   std::unique_ptr<Communicator> data;
-  // First and last stage of this replica; null unless a tied weight is on both.
+  // First and last stage of this replica and place in the tensor group; null unless a tied weight is on both.
   std::unique_ptr<Communicator> embedding;
 
   // Of two ranks each, the earlier stage first; null at the ends of the pipeline. Forward and backward have groups of

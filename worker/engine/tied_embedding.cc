@@ -1,6 +1,7 @@
 #include "worker/engine/tied_embedding.h"
 
 #include <array>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -9,19 +10,19 @@
 
 namespace muster {
 
-TiedEmbedding::TiedEmbedding(StageMemory& memory, KernelContext& kernels, Communicator* group)
+TiedEmbedding::TiedEmbedding(StageMemory& memory, KernelContext& kernels, Communicator* group, ElementRun part)
     : kernels_(kernels), group_(group) {
+  if (part.elements == 0) return;
   const std::string embedding = absl::StrCat("gradient/", kTiedParameter);
-  const auto bind = [&](const std::string& entry) {
-    const Tensor bytes = memory.BindBytes(entry);
-    return Tensor(bytes.data, DType::kF32, {bytes.elements() / SizeOf(DType::kF32)});
+  const auto bind = [&](const std::string& entry, int64_t first) {
+    return Tensor(memory.BindBytes(entry).as<float>() + first, DType::kF32, {part.elements});
   };
   if (group_ != nullptr) {
-    mine_ = bind(memory.has(embedding) ? embedding : kTiedHeadGradient);
-    other_ = bind(kTiedPeerGradient);
+    mine_ = bind(memory.has(embedding) ? embedding : kTiedHeadGradient, part.first);
+    other_ = bind(kTiedPeerGradient, 0);
   } else if (memory.has(kTiedHeadGradient)) {
-    mine_ = bind(embedding);
-    other_ = bind(kTiedHeadGradient);
+    mine_ = bind(embedding, part.first);
+    other_ = bind(kTiedHeadGradient, part.first);
   }
 }
 

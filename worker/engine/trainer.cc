@@ -38,8 +38,7 @@ class RankTrainer : public Trainer {
   void RequestStop() override { stop_requested_.store(true, std::memory_order_relaxed); }
   void RequestCheckpoint() override { checkpoint_requested_.store(true, std::memory_order_relaxed); }
   void RequestTrace(int64_t steps) override { trace_requested_.store(steps, std::memory_order_relaxed); }
-  absl::Status ForEachWeight(
-      const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const override;
+  absl::Status ForEachWeight(const WeightVisitor& visit) const override;
 
  private:
   absl::StatusOr<StepVerdict> TrainStep(StepReport& report);
@@ -120,6 +119,7 @@ absl::StatusOr<StepVerdict> RankTrainer::TrainStep(StepReport& report) {
     PhaseScope scope(engine.timer, Phase::kOptimizer);
     engine.optimizer.Step(step, learning_rate, clip_factor);
   }
+  MUSTER_RETURN_IF_ERROR(engine.GatherValues());
   position_.steps_done = step;
   position_.consumed_samples += config_.layout.global_batch();
   report = {.step = step,
@@ -158,11 +158,11 @@ absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
   ballot.squares.resize(Parameters(config_.model).size());
   {
     PhaseScope scope(engine.timer, Phase::kCommExposed);
-    MUSTER_RETURN_IF_ERROR(engine.ReduceGradients());
+    MUSTER_RETURN_IF_ERROR(engine.reduction.Finish());
   }
   {
     PhaseScope scope(engine.timer, Phase::kOptimizer);
-    engine.optimizer.SumSquares(engine.coordinate.data, config_.layout.data, ballot.squares);
+    engine.optimizer.SumSquares(ballot.squares);
   }
   PhaseScope scope(engine.timer, Phase::kCommExposed);
   return VoteOnStep(*parts_.world, ballot);
@@ -217,12 +217,13 @@ absl::Status RankTrainer::Validate() {
   return absl::OkStatus();
 }
 
-absl::Status RankTrainer::ForEachWeight(
-    const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const {
+absl::Status RankTrainer::ForEachWeight(const WeightVisitor& visit) const {
   for (const StageParameter& parameter : engine_->parameters) {
-    std::vector<float> values(static_cast<size_t>(parameter.info.elements()));
-    engine_->device.CopyToHost(values.data(), parameter.master.data, parameter.master.bytes());
-    MUSTER_RETURN_IF_ERROR(visit(parameter.info, values));
+    for (const StateBlock& block : parameter.updated) {
+      std::vector<float> values(static_cast<size_t>(block.master.elements()));
+      engine_->device.CopyToHost(values.data(), block.master.data, block.master.bytes());
+      MUSTER_RETURN_IF_ERROR(visit(parameter.info, block.box, values));
+    }
   }
   return absl::OkStatus();
 }
@@ -232,10 +233,7 @@ absl::Status RankTrainer::ForEachWeight(
 absl::StatusOr<TrainingPosition> SetWeights(const EngineConfig& config, const TrainerParts& parts,
                                             const RankEngine& engine) {
   if (!config.checkpoint.resume_from.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(TrainingPosition position,
-                            RestoreCheckpoint(config.checkpoint.resume_from, engine.parameters));
-    CastMastersToValues(*engine.kernels, engine.parameters);
-    return position;
+    return RestoreCheckpoint(config.checkpoint.resume_from, engine.device, engine.parameters);
   }
   const auto from_seed = [&](const ParameterInfo& parameter, int64_t first_element, absl::Span<float> values) {
     InitialWeights(config.model, config.training.seed, parameter, first_element, values);
@@ -260,6 +258,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& con
   absl::StatusOr<TrainingPosition> position = SetWeights(config, parts, *engine);
   // A rank that cannot read its part must not leave the others waiting in their first step.
   MUSTER_RETURN_IF_ERROR(ShareStatus(*parts.world, position.status()));
+  MUSTER_RETURN_IF_ERROR(engine->PublishWeights());
 
   const int64_t replica = engine->coordinate.data;
   MUSTER_ASSIGN_OR_RETURN(TrainingBatches batches,

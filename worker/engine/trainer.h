@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
+#include "common/formats/checkpoint_manifest.h"
 #include "worker/comm/communicator.h"
 #include "worker/engine/engine_config.h"
 #include "worker/engine/observer.h"
@@ -89,10 +90,13 @@ class Trainer {
   // does nothing.
   virtual void RequestTrace(int64_t steps) = 0;
 
-  // The fp32 weights of this rank's stage (the master weights in bf16), copied to the host one tensor at a time. For
-  // tests and tools. REQUIRES: Run is not running.
-  virtual absl::Status ForEachWeight(
-      const std::function<absl::Status(const ParameterInfo&, absl::Span<const float>)>& visit) const = 0;
+  // Of the logical tensor `parameter`, the part `box`, row-major.
+  using WeightVisitor =
+      std::function<absl::Status(const ParameterInfo& parameter, const Box& box, absl::Span<const float> values)>;
+
+  // The fp32 weights that this rank holds (the master weights in bf16), copied to the host one box at a time. With a
+  // sharded optimizer, those that it updates. For tests and tools. REQUIRES: Run is not running.
+  virtual absl::Status ForEachWeight(const WeightVisitor& visit) const = 0;
 };
 
 }  // namespace muster

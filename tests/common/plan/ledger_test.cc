@@ -69,6 +69,25 @@ TEST(Ledger, KeepsACopyOfATiedWeightOnBothEndsOfAPipeline) {
   EXPECT_EQ(Find(last, "gradient/embedding.token.weight"), nullptr);
 }
 
+TEST(Ledger, SpreadsOptimizerStateOverTheReplicas) {
+  const ModelShape shape = Shape();
+  Layout layout = OneRank(Precision::kBf16);
+  layout.data = 4;
+  const std::vector<UnitRange> all = {{0, shape.units()}};
+  const int64_t whole = BuildLedger(shape, layout, all, 0).bytes(MemoryCategory::kOptimizerState);
+  EXPECT_EQ(whole, 12 * ParameterCount(shape));
+  layout.optimizer_sharding = true;
+  // Tensors of one dimension are of 128, 384 and 512 elements: quarters of the first two are rounded up to 256 bytes.
+  int64_t expected = 0;
+  for (const ParameterInfo& parameter : Parameters(shape)) {
+    expected += 3 * ((parameter.elements() + 255) / 256 * 256);  // 4 bytes of a quarter of the elements
+  }
+  EXPECT_LT(expected, whole * 26 / 100);
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(BuildLedger(shape, layout, all, rank).bytes(MemoryCategory::kOptimizerState), expected);
+  }
+}
+
 TEST(Ledger, HasNoMoreEntriesForAThousandMicroBatchesThanForFour) {
   const ModelShape shape = Shape();
   Layout layout = OneRank(Precision::kFp32);

@@ -28,11 +28,12 @@ TEST(Optimizer, DoesNotRoundItsOptions) {
   const auto kernels = KernelContext::Create(*device, {.threads = 1}, workspace_bytes).value();
   float gradient = 1, master = 0, first = 0, second = 0;
   const auto tensor = [](float& value) { return Tensor(&value, DType::kF32, {1}); };
-  const std::vector<StageParameter> parameters = {{.value = tensor(master),
-                                                   .gradient = tensor(gradient),
-                                                   .master = tensor(master),
-                                                   .first = tensor(first),
-                                                   .second = tensor(second)}};
+  std::vector<StageParameter> parameters(1);
+  parameters[0].updated.push_back({.value = tensor(master),
+                                   .gradient = tensor(gradient),
+                                   .master = tensor(master),
+                                   .first = tensor(first),
+                                   .second = tensor(second)});
   Optimizer(*kernels, parameters, {.beta1 = 0.9, .beta2 = 0.999}).Step(1, 1e-3, 1);
   EXPECT_FLOAT_EQ(first, 0.1f);
   EXPECT_FLOAT_EQ(second, 0.001f) << "1 - 0.999 of f32 is off by one part in 80,000";

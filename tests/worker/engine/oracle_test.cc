@@ -147,11 +147,12 @@ TEST(Oracle, LossAndEveryGradientAgreeInFp32) {
                              [&](const ParameterInfo& parameter, int64_t first, absl::Span<float> values) {
                                return oracle.InitialWeights(parameter, first, values);
                              }));
+    MUSTER_RETURN_IF_ERROR(engine->PublishWeights());
     const MicroBatch batch{.tokens = Tensor(source.tokens().data(), DType::kI32, {static_cast<int64_t>(rows)}),
                            .targets = Tensor(source.targets().data(), DType::kI32, {static_cast<int64_t>(rows)}),
                            .loss_scale = 1.0f / static_cast<float>(counted)};
     MUSTER_ASSIGN_OR_RETURN(const double loss_sum, engine->pipeline.Train(1, [&](int64_t) { return batch; }));
-    MUSTER_RETURN_IF_ERROR(engine->ReduceGradients());
+    MUSTER_RETURN_IF_ERROR(engine->reduction.Finish());
 
     const double loss = oracle.Values<double>("loss")[0];
     EXPECT_NEAR(loss_sum / static_cast<double>(counted), loss, kTolerance * loss);

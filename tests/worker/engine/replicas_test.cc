@@ -17,6 +17,8 @@ void ExpectClose(const std::vector<RankResult>& a, const std::vector<RankResult>
   ASSERT_EQ(losses_a.size(), losses_b.size());
   for (size_t i = 0; i < losses_a.size(); ++i) {
     EXPECT_LE(std::abs(losses_a[i] - losses_b[i]), kTolerance * losses_b[i]) << "step " << i + 1;
+    const double norm = b[0].steps[i].gradient_norm;
+    EXPECT_LE(std::abs(a[0].steps[i].gradient_norm - norm), kTolerance * norm) << "step " << i + 1;
     EXPECT_EQ(a[0].steps[i].tokens, b[0].steps[i].tokens) << "step " << i + 1;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "tests/support/rank_harness.h"
+#include "worker/engine/stage_parameters.h"
 
 namespace muster {
 namespace {
@@ -55,8 +57,8 @@ absl::Status RunRank(EngineConfig config, const RunOptions& options, const Sampl
   observer.Attach(trainer.get());
   MUSTER_ASSIGN_OR_RETURN(result.outcome, trainer->Run());
   if (result.outcome == TrainingOutcome::kRewind) result.rewind = trainer->Rewind();
-  return trainer->ForEachWeight([&](const ParameterInfo& parameter, absl::Span<const float> values) {
-    result.weights[parameter.name].assign(values.begin(), values.end());
+  return trainer->ForEachWeight([&](const ParameterInfo& parameter, const Box& box, absl::Span<const float> values) {
+    result.weights.push_back({parameter, box, {values.begin(), values.end()}});
     return absl::OkStatus();
   });
 }
@@ -133,13 +135,29 @@ std::vector<RankResult> RunJob(const EngineConfig& config, const RunOptions& opt
 
 WeightMap MergedWeights(const std::vector<RankResult>& results) {
   WeightMap merged;
+  std::map<std::string, std::vector<bool>> held;
   for (const RankResult& result : results) {
     EXPECT_TRUE(result.status.ok()) << result.status.ToString();
-    for (const auto& [name, values] : result.weights) {
-      const auto [entry, inserted] = merged.emplace(name, values);
-      if (inserted) continue;
-      EXPECT_EQ(entry->second, values) << name << " differs between ranks";
+    for (const HeldWeights& part : result.weights) {
+      const std::string& name = part.parameter.name;
+      merged[name].resize(static_cast<size_t>(part.parameter.elements()));
+      held[name].resize(static_cast<size_t>(part.parameter.elements()));
+      const absl::Status status =
+          ForEachRun(part.box, part.parameter.dims, [&](int64_t in_tensor, int64_t in_box, int64_t elements) {
+            for (int64_t i = 0; i < elements; ++i) {
+              const size_t to = static_cast<size_t>(in_tensor + i);
+              const float value = part.values[static_cast<size_t>(in_box + i)];
+              EXPECT_TRUE(!held[name][to] || merged[name][to] == value) << name << " differs between ranks at " << to;
+              merged[name][to] = value;
+              held[name][to] = true;
+            }
+            return absl::OkStatus();
+          });
+      EXPECT_TRUE(status.ok());
     }
+  }
+  for (const auto& [name, elements] : held) {
+    EXPECT_EQ(std::count(elements.begin(), elements.end(), false), 0) << "of " << name << " no rank holds";
   }
   return merged;
 }

@@ -40,6 +40,13 @@ EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t 
 
 using WeightMap = std::map<std::string, std::vector<float>>;
 
+// A part of a logical tensor, as a rank holds it.
+struct HeldWeights {
+  ParameterInfo parameter;
+  Box box;
+  std::vector<float> values;
+};
+
 struct RankResult {
   absl::Status status;
   TrainingOutcome outcome = TrainingOutcome::kCompleted;
@@ -48,8 +55,8 @@ struct RankResult {
   std::vector<CheckpointReport> checkpoints;
   std::vector<EngineEvent> events;
   std::vector<TraceReport> traces;
-  RewindPoint rewind;  // when the outcome is kRewind
-  WeightMap weights;   // of the rank's stage, when it ended well
+  RewindPoint rewind;                // when the outcome is kRewind
+  std::vector<HeldWeights> weights;  // when it ended well
 };
 
 struct RunOptions {
@@ -63,8 +70,8 @@ struct RunOptions {
 // By rank.
 std::vector<RankResult> RunJob(const EngineConfig& config, const RunOptions& options = {});
 
-// The weights of all stages together. REQUIRES: all ranks ended well. Fails the test when a copy of a tied weight
-// differs, or replicas do.
+// The weights of all ranks together. REQUIRES: all ranks ended well. Fails the test when two ranks that hold an element
+// differ, or no rank holds it.
 WeightMap MergedWeights(const std::vector<RankResult>& results);
 
 std::vector<double> Losses(const std::vector<RankResult>& results);  // of rank 0
