@@ -137,7 +137,6 @@ void CheckSupported(const LayoutRequest& request, Problems* problems) {
   refuse(layout.precision == Precision::kFp16, "training.precision", "fp16", "use bf16 or fp32");
   refuse(layout.recompute != Recompute::kNone, "training.recompute", "recomputation of activations", "use none");
   refuse(layout.tensor > 1, "parallelism.tensor", "tensor parallelism", "use 1");
-  refuse(layout.optimizer_sharding, "parallelism.optimizer_sharding", "a sharded optimizer state", "use false");
 }
 
 }  // namespace

@@ -136,7 +136,9 @@ Rules Parallelism() {
       Number("parallelism.pipeline", "stages", "1", Counts(kLargestPipeline), "that the layers are cut into"),
       Choice("parallelism.schedule", "1f1b", {"1f1b", "interleaved"}, {"interleaved"}, "of the micro-batches"),
       Number("parallelism.interleave", "chunks", "1", Counts(64), "model chunks of a rank; this version: 1"),
-      Flag("parallelism.optimizer_sharding", "false", "optimizer state spread over the replicas; this version: false"),
+      Flag("parallelism.optimizer_sharding", "false",
+           "each replica keeps the optimizer state of its share of the rows only (ZeRO-1): the same results in less "
+           "memory"),
       Flag("parallelism.sequence_parallel", "with tensor > 1", "beside tensor parallelism; this version: false"),
       Number("parallelism.cuts", "units", "even in FLOPs", Counts(2 * kLargestLayers + 1),
              "first unit of each stage after the first"),

@@ -113,15 +113,14 @@ TEST(LayoutCheckTest, WhatIsNotTrainedYetIsRefusedByName) {
   request.layout.recompute = Recompute::kFull;
   request.layout.tensor = 2;
   request.layout.pipeline = 1;
-  request.layout.optimizer_sharding = true;
   std::vector<std::string> fields;
   for (const Problem& problem : CheckLayout(request)) {
     EXPECT_EQ(problem.code, "NOT_SUPPORTED_YET");
     EXPECT_THAT(problem.message, HasSubstr("not supported yet by this version"));
     fields.push_back(problem.field);
   }
-  EXPECT_THAT(fields, testing::ElementsAre("model.family", "training.precision", "training.recompute",
-                                           "parallelism.tensor", "parallelism.optimizer_sharding"));
+  EXPECT_THAT(fields,
+              testing::ElementsAre("model.family", "training.precision", "training.recompute", "parallelism.tensor"));
 }
 
 TEST(LayoutCheckTest, SizesOutOfRangeAreNamedAndNothingIsDividedByThem) {

@@ -78,8 +78,6 @@ const BadFile kBadFiles[] = {
      "bad.yaml:3: model.family: ", "not supported yet by this version"},
     {"precision of a later version", "precision: bf16", "precision: fp16",
      "bad.yaml:16: training.precision: ", "use fp32 or bf16"},
-    {"sharded optimizer", "pipeline: 2}", "pipeline: 2, optimizer_sharding: true}",
-     "bad.yaml:18: parallelism.optimizer_sharding: ", "not supported yet"},
     {"tensor parallelism", "{data: 2, pipeline: 2}", "{tensor: 2, pipeline: 2}",
      "bad.yaml:18: parallelism.tensor: ", "not supported yet"},
     {"ZeRO stage", "pipeline: 2}", "pipeline: 2, zero_stage: 3}",

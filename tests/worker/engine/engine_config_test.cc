@@ -61,7 +61,6 @@ TEST(EngineConfig, RefusesByNameWhatIsNotTrainedYet) {
   const std::function<void(EngineConfig&)> changes[] = {
       [](EngineConfig& c) { c.layout.precision = Precision::kFp16; },
       [](EngineConfig& c) { c.layout.recompute = Recompute::kFull; },
-      [](EngineConfig& c) { c.layout.optimizer_sharding = true; },
       [](EngineConfig& c) { c.model.family = ModelFamily::kLlama; },
       [](EngineConfig& c) { c.layout.tensor = 2; },
   };
