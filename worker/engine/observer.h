@@ -78,19 +78,32 @@ struct EngineEvent {
   bool of_this_rank = false;  // else every rank tells the same, and one of them is enough
 };
 
-// One stretch of a rank's time that belongs to one phase.
+// What a rank's thread did for a while. Spans are nested or disjoint.
 struct TraceSpan {
-  Phase phase = Phase::kOther;
-  int64_t step = 0;      // from 1
-  absl::Duration begin;  // since boot, as Clock::SinceBoot
+  enum class Category {
+    kStep,   // one optimizer step, its checkpoint and validation included
+    kPass,   // forward or backward of one micro-batch
+    kUnit,   // of one unit, within a pass
+    kPhase,  // of any other phase
+  };
+  std::string name;
+  Category category = Category::kPhase;
+  int64_t step = 0;          // from 1
+  int64_t micro_batch = -1;  // of a pass
+  absl::Duration begin;      // since boot, as Clock::SinceBoot
   absl::Duration end;
 };
+const char* TraceCategoryName(TraceSpan::Category category);  // "pass"
 
 // The timeline of the steps that were asked for, on this rank.
 struct TraceReport {
   int64_t first_step = 0;
   int64_t steps = 0;             // may be fewer than were asked for, when training ended
-  std::vector<TraceSpan> spans;  // in order of time, without a gap within a step
+  std::vector<TraceSpan> spans;  // in the order of their ends
+  int64_t dropped_spans = 0;     // that there was no room for
+  // Wall clock minus Clock::SinceBoot: puts the ranks of several hosts on one axis of time, as well as their clocks
+  // agree.
+  absl::Duration wall_offset;
 };
 
 // Called on the trainer's thread, between steps, on every rank. An implementation must return soon: training waits for

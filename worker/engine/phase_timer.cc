@@ -24,7 +24,8 @@ const char* PhaseName(Phase phase) {
   return "unknown";
 }
 
-PhaseTimer::PhaseTimer(const Clock& clock) : clock_(clock), since_(clock.SinceBoot()) {}
+PhaseTimer::PhaseTimer(const Clock& clock, TraceRecorder& recorder)
+    : clock_(clock), recorder_(recorder), since_(clock.SinceBoot()) {}
 
 void PhaseTimer::Restart() {
   spent_.fill(absl::ZeroDuration());
@@ -56,17 +57,8 @@ void PhaseTimer::Restore(const Spent& spent) {
   spent_ = spent;
 }
 
-void PhaseTimer::Record(std::vector<TraceSpan>* spans, int64_t step) {
-  Attribute();
-  spans_ = spans;
-  recorded_step_ = step;
-}
-
 void PhaseTimer::Attribute() {
   const absl::Duration now = clock_.SinceBoot();
-  if (spans_ != nullptr && now > since_) {
-    spans_->push_back({.phase = current_, .step = recorded_step_, .begin = since_, .end = now});
-  }
   spent_[static_cast<size_t>(current_)] += now - since_;
   since_ = now;
 }

@@ -1,22 +1,23 @@
 // Attributes every moment of a rank's wall time to one phase: a scope pauses the phase around it, so no moment counts
-// twice and the phases add up to the whole.
+// twice and the phases add up to the whole. Each scope is a span of the timeline as well (trace_recorder.h).
 //
 // Owned by the trainer, for its thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "worker/engine/observer.h"
+#include "worker/engine/trace_recorder.h"
 
 namespace muster {
 
 class PhaseTimer {
  public:
-  explicit PhaseTimer(const Clock& clock);
+  // Both outlive the timer.
+  PhaseTimer(const Clock& clock, TraceRecorder& recorder);
 
   // Begins a step in phase kOther.
   void Restart();
@@ -27,30 +28,31 @@ class PhaseTimer {
   // Since Restart, up to this call. The step goes on.
   PhaseSeconds Seconds();
 
-  // From now on every stretch of time is also appended to `spans`, as part of `step`; null ends that. REQUIRES: the
-  // vector lives until then.
-  void Record(std::vector<TraceSpan>* spans, int64_t step);
-
   using Spent = std::array<absl::Duration, kPhases>;  // by Phase
   Spent Save();
   // Forgets the time since Save() gave this.
   void Restore(const Spent& spent);
 
+  TraceRecorder& recorder() { return recorder_; }
+
  private:
   void Attribute();
 
   const Clock& clock_;
+  TraceRecorder& recorder_;
   Phase current_ = Phase::kOther;
   absl::Duration since_;  // up to where time is attributed
   Spent spent_{};
-  std::vector<TraceSpan>* spans_ = nullptr;  // null: not recorded
-  int64_t recorded_step_ = 0;
 };
 
-// The phase for as long as it lives.
+// The phase for as long as it lives, and a span of its name. `micro_batch`: of which it is a pass; -1: none.
 class PhaseScope {
  public:
-  PhaseScope(PhaseTimer& timer, Phase phase) : timer_(timer), outer_(timer.Enter(phase)) {}
+  PhaseScope(PhaseTimer& timer, Phase phase, int64_t micro_batch = -1)
+      : timer_(timer),
+        outer_(timer.Enter(phase)),
+        span_(timer.recorder(), micro_batch < 0 ? TraceSpan::Category::kPhase : TraceSpan::Category::kPass,
+              PhaseName(phase), micro_batch) {}
   ~PhaseScope() { timer_.Enter(outer_); }
   PhaseScope(const PhaseScope&) = delete;
   PhaseScope& operator=(const PhaseScope&) = delete;
@@ -58,6 +60,7 @@ class PhaseScope {
  private:
   PhaseTimer& timer_;
   const Phase outer_;
+  const TraceScope span_;
 };
 
 // Time for as long as it lives belongs to no phase, whatever scopes open in between: it is reported by itself.

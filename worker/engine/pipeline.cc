@@ -34,13 +34,13 @@ absl::StatusOr<double> Pipeline::Train(int64_t micro_batches, const MicroBatchAt
     MUSTER_ASSIGN_OR_RETURN(MicroBatch batch, at(i));
     batch.slot = Slot(i);
     if (action.kind == PassAction::Kind::kForward) {
-      PhaseScope scope(timer_, Phase::kForward);
+      PhaseScope scope(timer_, Phase::kForward, i);
       MUSTER_RETURN_IF_ERROR(AwaitForward(i));
       MUSTER_RETURN_IF_ERROR(stage_.Forward(batch));
       loss_sum += stage_.LossSum(batch.slot);
       if (activations_out_.has_value()) MUSTER_RETURN_IF_ERROR(activations_out_->Start(i));
     } else {
-      PhaseScope scope(timer_, Phase::kBackward);
+      PhaseScope scope(timer_, Phase::kBackward, i);
       MUSTER_RETURN_IF_ERROR(AwaitBackward(i, micro_batches));
       MUSTER_RETURN_IF_ERROR(
           stage_.Backward(batch, stage_.gradients()[static_cast<size_t>(i) % stage_.gradients().size()]));
@@ -55,7 +55,7 @@ absl::StatusOr<double> Pipeline::Train(int64_t micro_batches, const MicroBatchAt
 absl::Status Pipeline::Evaluate(int64_t micro_batches, const MicroBatchAt& at, const ForwardPass& forward) {
   MUSTER_RETURN_IF_ERROR(BeginForwards(micro_batches));
   for (int64_t i = 0; i < micro_batches; ++i) {
-    PhaseScope scope(timer_, Phase::kForward);
+    PhaseScope scope(timer_, Phase::kForward, i);
     MUSTER_ASSIGN_OR_RETURN(MicroBatch batch, at(i));
     batch.slot = Slot(i);
     MUSTER_RETURN_IF_ERROR(AwaitForward(i));

@@ -50,7 +50,8 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
       memory(std::move(memory_in)),
       kernels(std::move(kernels_in)),
       groups(std::move(groups_in)),
-      timer(clock),
+      recorder(clock, device),
+      timer(clock, recorder),
       context{.kernels = *kernels,
               .memory = memory,
               .shape = config.model,
@@ -58,7 +59,7 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
               .sequence_length = config.layout.sequence_length,
               .slots = InFlightMicroBatches(config.layout, coordinate.pipeline),
               .compute = ComputeType(config.layout.precision)},
-      stage(context, chunks.front()),
+      stage(context, chunks.front(), recorder),
       pipeline(stage, groups, timer),
       parameters(BindStageParameters(
           memory, config.model,

@@ -19,6 +19,7 @@
 #include "worker/engine/rank_groups.h"
 #include "worker/engine/stage.h"
 #include "worker/engine/stage_parameters.h"
+#include "worker/engine/trace_recorder.h"
 #include "worker/kernels/context.h"
 #include "worker/model/stage_memory.h"
 #include "worker/tensor/device.h"
@@ -53,6 +54,7 @@ class RankEngine {
   StageMemory memory;
   const std::unique_ptr<KernelContext> kernels;
   RankGroups groups;
+  TraceRecorder recorder;
   PhaseTimer timer;
   const UnitContext context;
   Stage stage;

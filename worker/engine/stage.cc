@@ -41,11 +41,13 @@ std::vector<Tensor> BindStream(const UnitContext& context, const std::string& en
 
 }  // namespace
 
-Stage::Stage(const UnitContext& context, UnitRange units) : context_(context), has_embedding_(units.first == 0) {
+Stage::Stage(const UnitContext& context, UnitRange units, TraceRecorder& recorder)
+    : context_(context), recorder_(recorder), has_embedding_(units.first == 0) {
   const std::vector<Unit> model_units = Units(context.shape);
   for (int64_t i = units.first; i < units.last; ++i) {
     const Unit& unit = model_units[static_cast<size_t>(i)];
     descriptions_.push_back(unit);
+    names_.push_back(unit.name());
     units_.push_back(MakeUnit(context, unit));
     stream_.push_back(BindStream(context, absl::StrCat("saved/", unit.name(), "/input")));
     if (unit.kind == UnitKind::kHead) head_ = static_cast<HeadUnit*>(units_.back().get());
@@ -61,6 +63,7 @@ Stage::Stage(const UnitContext& context, UnitRange units) : context_(context), h
 absl::Status Stage::Forward(const MicroBatch& batch) {
   const size_t slot = static_cast<size_t>(batch.slot);
   for (size_t k = 0; k < units_.size(); ++k) {
+    const TraceScope span(recorder_, TraceSpan::Category::kUnit, names_[k].c_str());
     MUSTER_RETURN_IF_ERROR(units_[k]->Forward(batch, stream_[k][slot], stream_[k + 1][slot]));
   }
   return absl::OkStatus();
@@ -71,6 +74,7 @@ double Stage::LossSum(int64_t slot) const { return has_head() ? head_->LossSum(s
 absl::Status Stage::Backward(const MicroBatch& batch, const Tensor& gradient) {
   const size_t slot = static_cast<size_t>(batch.slot);
   for (size_t k = units_.size(); k-- > 0;) {
+    const TraceScope span(recorder_, TraceSpan::Category::kUnit, names_[k].c_str());
     MUSTER_RETURN_IF_ERROR(units_[k]->Backward(batch, stream_[k][slot], gradient));
   }
   return absl::OkStatus();

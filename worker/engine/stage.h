@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/plan/layout.h"
+#include "worker/engine/trace_recorder.h"
 #include "worker/model/head_unit.h"
 #include "worker/model/unit.h"
 
@@ -18,7 +19,7 @@ namespace muster {
 class Stage {
  public:
   // `context` and what it refers to outlive the stage.
-  Stage(const UnitContext& context, UnitRange units);
+  Stage(const UnitContext& context, UnitRange units, TraceRecorder& recorder);
 
   bool has_embedding() const { return has_embedding_; }
   bool has_head() const { return head_ != nullptr; }
@@ -43,8 +44,10 @@ class Stage {
 
  private:
   const UnitContext& context_;
+  TraceRecorder& recorder_;
   const bool has_embedding_;
   std::vector<Unit> descriptions_;
+  std::vector<std::string> names_;  // of the units, for the timeline
   std::vector<std::unique_ptr<ModelUnit>> units_;
   HeadUnit* head_ = nullptr;                 // the last of units_, where this is the last stage
   std::vector<std::vector<Tensor>> stream_;  // by unit and slot: its input; one more for the stage's output

@@ -15,7 +15,6 @@
 #include "worker/engine/lr_schedule.h"
 #include "worker/engine/rank_engine.h"
 #include "worker/engine/step_vote.h"
-#include "worker/engine/trace_recorder.h"
 
 namespace muster {
 namespace {
@@ -29,8 +28,7 @@ class RankTrainer : public Trainer {
         config_(engine_->config),
         position_(position),
         batches_(std::move(batches)),
-        validation_(validation),
-        trace_(engine_->timer) {}
+        validation_(validation) {}
 
   MemoryReport Memory() const override { return engine_->Memory(); }
   absl::StatusOr<TrainingOutcome> Run() override;
@@ -56,7 +54,6 @@ class RankTrainer : public Trainer {
   TrainingPosition position_;
   TrainingBatches batches_;
   ValidationBatches validation_;
-  TraceRecorder trace_;
   RewindPoint rewind_;
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> checkpoint_requested_{false};
@@ -69,7 +66,7 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
   if (config_.validation.before_first_step) MUSTER_RETURN_IF_ERROR(Validate());
   while (position_.steps_done < config_.training.steps) {
     engine_->timer.Restart();
-    trace_.BeforeStep(position_.steps_done + 1);
+    engine_->recorder.BeginStep(position_.steps_done + 1);
     StepReport step;
     MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, TrainStep(step));
 
@@ -82,8 +79,8 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
     step.phase_seconds = engine_->timer.Seconds();
     for (const double seconds : step.phase_seconds) step.seconds += seconds;
     const bool last = verdict.stop || position_.steps_done == config_.training.steps;
-    const std::optional<TraceReport> trace = trace_.AfterStep(step.step, last);
-    trace_.Schedule(step.step + 1, verdict.trace_steps);
+    const std::optional<TraceReport> trace = engine_->recorder.EndStep(last);
+    engine_->recorder.Schedule(step.step + 1, verdict.trace_steps);
     if (parts_.observer != nullptr) {
       parts_.observer->OnStep(step);
       if (checkpointed) parts_.observer->OnCheckpoint(checkpoint);
@@ -196,6 +193,7 @@ absl::Status RankTrainer::Validate() {
   if (validation_.micro_batches() == 0) return absl::OkStatus();
   RankEngine& engine = *engine_;
   const PhasePause pause(engine.timer);
+  const TraceScope span(engine.recorder, TraceSpan::Category::kPhase, "validation");
   const absl::Duration begin = parts_.clock->SinceBoot();
   double sums[2] = {0, 0};  // of losses, of counted targets
   const int64_t counted_before = validation_.counted_targets();

@@ -12,6 +12,9 @@
 namespace muster {
 namespace {
 
+// Of one message: about a quarter of what gRPC takes.
+constexpr int kSpansOfPart = 10'000;
+
 double Of(const PhaseSeconds& seconds, Phase phase) { return seconds[static_cast<size_t>(phase)]; }
 
 v1::PhaseSeconds ToProto(const PhaseSeconds& seconds) {
@@ -131,6 +134,27 @@ void ReportObserver::OnTrace(const TraceReport& report) {
   std::printf("recorded the timeline of steps %lld to %lld\n", static_cast<long long>(report.first_step),
               static_cast<long long>(report.first_step + report.steps - 1));
   std::fflush(stdout);
+  v1::RankReport message;
+  const auto send_part = [&](bool done) {
+    v1::TraceReport& part = *message.mutable_trace();
+    part.set_first_step(report.first_step);
+    part.set_steps(report.steps);
+    part.set_done(done);
+    if (done) part.set_dropped_spans(report.dropped_spans);
+    send_(std::move(message));
+    message = v1::RankReport();
+  };
+  for (const TraceSpan& recorded : report.spans) {
+    v1::TraceSpan& span = *message.mutable_trace()->add_spans();
+    span.set_name(recorded.name);
+    span.set_category(TraceCategoryName(recorded.category));
+    span.set_begin_nanos(absl::ToInt64Nanoseconds(report.wall_offset + recorded.begin));
+    span.set_duration_nanos(absl::ToInt64Nanoseconds(recorded.end - recorded.begin));
+    span.set_step(recorded.step);
+    span.set_micro_batch(recorded.micro_batch);
+    if (message.trace().spans_size() == kSpansOfPart) send_part(false);
+  }
+  send_part(true);
 }
 
 void SetMemory(const MemoryReport& memory, v1::RankStarted& started) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/fake_clock.h"
+#include "tests/support/range_device.h"
 
 namespace muster {
 namespace {
@@ -15,7 +16,9 @@ double Of(const PhaseSeconds& seconds, Phase phase) { return seconds[static_cast
 
 TEST(PhaseTimer, AnInnerPhasePausesTheOneAroundIt) {
   FakeClock clock;
-  PhaseTimer timer(clock);
+  RangeDevice device;
+  TraceRecorder recorder(clock, device);
+  PhaseTimer timer(clock, recorder);
   {
     PhaseScope forward(timer, Phase::kForward);
     clock.Advance(absl::Seconds(1));
@@ -35,7 +38,9 @@ TEST(PhaseTimer, AnInnerPhasePausesTheOneAroundIt) {
 
 TEST(PhaseTimer, CountsTheOpenPhaseUpToNow) {
   FakeClock clock;
-  PhaseTimer timer(clock);
+  RangeDevice device;
+  TraceRecorder recorder(clock, device);
+  PhaseTimer timer(clock, recorder);
   PhaseScope optimizer(timer, Phase::kOptimizer);
   clock.Advance(absl::Seconds(4));
   EXPECT_EQ(Of(timer.Seconds(), Phase::kOptimizer), 4);
@@ -43,7 +48,9 @@ TEST(PhaseTimer, CountsTheOpenPhaseUpToNow) {
 
 TEST(PhaseTimer, RestartForgetsWhatWas) {
   FakeClock clock;
-  PhaseTimer timer(clock);
+  RangeDevice device;
+  TraceRecorder recorder(clock, device);
+  PhaseTimer timer(clock, recorder);
   clock.Advance(absl::Seconds(7));
   timer.Restart();
   clock.Advance(absl::Seconds(1));
@@ -59,7 +66,9 @@ TEST(PhaseTimer, EveryPhaseHasAName) {
 
 TEST(PhaseTimer, APauseBelongsToNoPhase) {
   FakeClock clock;
-  PhaseTimer timer(clock);
+  RangeDevice device;
+  TraceRecorder recorder(clock, device);
+  PhaseTimer timer(clock, recorder);
   timer.Restart();
   clock.Advance(absl::Seconds(1));
   {
@@ -70,6 +79,29 @@ TEST(PhaseTimer, APauseBelongsToNoPhase) {
   clock.Advance(absl::Seconds(2));
   EXPECT_EQ(Of(timer.Seconds(), Phase::kForward), 0);
   EXPECT_EQ(Of(timer.Seconds(), Phase::kOther), 3);
+}
+
+TEST(PhaseTimer, AScopeIsASpanOfTheTimeline) {
+  FakeClock clock;
+  RangeDevice device;
+  TraceRecorder recorder(clock, device);
+  PhaseTimer timer(clock, recorder);
+  recorder.Schedule(1, 1);
+  recorder.BeginStep(1);
+  {
+    PhaseScope forward(timer, Phase::kForward, /*micro_batch=*/3);
+    PhaseScope bubble(timer, Phase::kBubble);
+    clock.Advance(absl::Seconds(1));
+  }
+  const std::optional<TraceReport> trace = recorder.EndStep(/*last=*/false);
+  ASSERT_TRUE(trace.has_value());
+  ASSERT_EQ(trace->spans.size(), 3u);
+  EXPECT_EQ(trace->spans[0].name, "bubble");
+  EXPECT_EQ(trace->spans[0].category, TraceSpan::Category::kPhase);
+  EXPECT_EQ(trace->spans[1].name, "forward");
+  EXPECT_EQ(trace->spans[1].category, TraceSpan::Category::kPass);
+  EXPECT_EQ(trace->spans[1].micro_batch, 3);
+  EXPECT_EQ(trace->spans[1].end - trace->spans[1].begin, absl::Seconds(1));
 }
 
 }  // namespace
