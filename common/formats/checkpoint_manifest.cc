@@ -31,6 +31,12 @@ ordered_json ToJson(const CheckpointFile& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"crc32", file.crc32}};
 }
 
+ordered_json ToJson(const StepHistory& history) {
+  return {{"skipped_steps", history.skipped_steps},
+          {"spikes_in_a_row", history.spikes_in_a_row},
+          {"recent_losses", history.recent_losses}};
+}
+
 ordered_json ToJson(const std::vector<CheckpointTensor>& tensors) {
   ordered_json list = ordered_json::array();
   for (const CheckpointTensor& tensor : tensors) {
@@ -141,6 +147,20 @@ absl::StatusOr<std::vector<CheckpointTensor>> ParseTensors(const JsonField& obje
   return tensors;
 }
 
+absl::StatusOr<StepHistory> ParseHistory(const JsonField& root) {
+  MUSTER_ASSIGN_OR_RETURN(const JsonField field, root.Member("history"));
+  StepHistory history;
+  MUSTER_ASSIGN_OR_RETURN(history.skipped_steps, IntegerAt(field, "skipped_steps"));
+  MUSTER_ASSIGN_OR_RETURN(history.spikes_in_a_row, IntegerAt(field, "spikes_in_a_row"));
+  MUSTER_ASSIGN_OR_RETURN(const JsonField losses_field, field.Member("recent_losses"));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<JsonField> losses, losses_field.Elements());
+  for (const JsonField& loss : losses) {
+    MUSTER_ASSIGN_OR_RETURN(const double value, loss.Number());
+    history.recent_losses.push_back(value);
+  }
+  return history;
+}
+
 absl::Status ParseOptionalParts(const JsonField& root, CheckpointManifest& manifest) {
   MUSTER_ASSIGN_OR_RETURN(const std::optional<JsonField> parent, root.OptionalMember("parent"));
   if (parent.has_value()) {
@@ -152,6 +172,9 @@ absl::Status ParseOptionalParts(const JsonField& root, CheckpointManifest& manif
     MUSTER_ASSIGN_OR_RETURN(const JsonField scale, scaler->Member("scale"));
     MUSTER_ASSIGN_OR_RETURN(state.scale, scale.Number());
     MUSTER_ASSIGN_OR_RETURN(state.good_steps, IntegerAt(*scaler, "good_steps"));
+    MUSTER_ASSIGN_OR_RETURN(state.hysteresis, IntegerAt(*scaler, "hysteresis"));
+    MUSTER_ASSIGN_OR_RETURN(const JsonField fell_back, scaler->Member("fell_back"));
+    MUSTER_ASSIGN_OR_RETURN(state.fell_back, fell_back.Boolean());
     manifest.loss_scaler = state;
   }
   MUSTER_ASSIGN_OR_RETURN(const JsonField fingerprint, root.Member("numerics_fingerprint"));
@@ -193,6 +216,7 @@ std::string SerializeManifest(const CheckpointManifest& manifest) {
                        {"parent", nullptr},
                        {"consumed_samples", manifest.consumed_samples},
                        {"loss_scaler", nullptr},
+                       {"history", ToJson(manifest.history)},
                        {"numerics_fingerprint", manifest.numerics_fingerprint},
                        {"model", ModelShapeToJson(manifest.model)},
                        {"spec", manifest.spec_json},
@@ -200,7 +224,10 @@ std::string SerializeManifest(const CheckpointManifest& manifest) {
                        {"tensors", ToJson(manifest.tensors)}};
   if (manifest.parent.has_value()) root["parent"] = ToJson(*manifest.parent);
   if (manifest.loss_scaler.has_value()) {
-    root["loss_scaler"] = {{"scale", manifest.loss_scaler->scale}, {"good_steps", manifest.loss_scaler->good_steps}};
+    root["loss_scaler"] = {{"scale", manifest.loss_scaler->scale},
+                           {"good_steps", manifest.loss_scaler->good_steps},
+                           {"hysteresis", manifest.loss_scaler->hysteresis},
+                           {"fell_back", manifest.loss_scaler->fell_back}};
   }
   return Dump(root) + "\n";
 }
@@ -214,8 +241,9 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view json, absl::s
     return version_field.Error(absl::StrCat("version ", version, " is not known here; this version of Muster reads ",
                                             kCheckpointFormatVersion));
   }
-  MUSTER_RETURN_IF_ERROR(root.CheckKeys({"format_version", "job_id", "attempt", "step", "parent", "consumed_samples",
-                                         "loss_scaler", "numerics_fingerprint", "model", "spec", "files", "tensors"}));
+  MUSTER_RETURN_IF_ERROR(
+      root.CheckKeys({"format_version", "job_id", "attempt", "step", "parent", "consumed_samples", "loss_scaler",
+                      "history", "numerics_fingerprint", "model", "spec", "files", "tensors"}));
   CheckpointManifest manifest;
   MUSTER_ASSIGN_OR_RETURN(manifest.job_id, StringAt(root, "job_id"));
   MUSTER_ASSIGN_OR_RETURN(manifest.id, ParseId(root));
@@ -223,6 +251,7 @@ absl::StatusOr<CheckpointManifest> ParseManifest(absl::string_view json, absl::s
   MUSTER_ASSIGN_OR_RETURN(const JsonField model, root.Member("model"));
   MUSTER_ASSIGN_OR_RETURN(manifest.model, ParseModelShape(model));
   MUSTER_ASSIGN_OR_RETURN(manifest.spec_json, StringAt(root, "spec"));
+  MUSTER_ASSIGN_OR_RETURN(manifest.history, ParseHistory(root));
   MUSTER_RETURN_IF_ERROR(ParseOptionalParts(root, manifest));
   MUSTER_ASSIGN_OR_RETURN(const JsonField files_field, root.Member("files"));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<JsonField> files, files_field.Elements());

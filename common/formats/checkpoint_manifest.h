@@ -71,7 +71,16 @@ bool operator<(const CheckpointId& a, const CheckpointId& b);
 // Dynamic loss scaling (fp16 only).
 struct LossScalerState {
   double scale = 1;
-  int64_t good_steps = 0;  // since the scale last changed
+  int64_t good_steps = 0;  // in a row, since the scale last grew
+  int64_t hysteresis = 0;  // overflows until the scale falls; 0: with each
+  bool fell_back = false;  // to bf16, for good
+};
+
+// What the trainer's policies remember of the steps before, so that a resumed run decides as it would have.
+struct StepHistory {
+  int64_t skipped_steps = 0;          // whose samples were consumed without an update, over the whole lineage
+  std::vector<double> recent_losses;  // of the newest accepted steps, newest last
+  int64_t spikes_in_a_row = 0;        // up to the newest step
 };
 
 struct CheckpointManifest {
@@ -82,6 +91,7 @@ struct CheckpointManifest {
   std::string spec_json;         // the resolved job, opaque here
   int64_t consumed_samples = 0;  // of the training source, over the whole lineage
   std::optional<LossScalerState> loss_scaler;
+  StepHistory history;
   std::map<std::string, std::string> numerics_fingerprint;
   std::vector<CheckpointFile> files;
   std::vector<CheckpointTensor> tensors;

@@ -54,6 +54,8 @@ CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition
   manifest.model = config.model;
   manifest.spec_json = config.checkpoint.spec_json;
   manifest.consumed_samples = position.consumed_samples;
+  manifest.loss_scaler = position.policy.loss_scaler;
+  manifest.history = position.policy.history;
   manifest.numerics_fingerprint = Fingerprint(config);
   return manifest;
 }
@@ -118,8 +120,10 @@ absl::StatusOr<TrainingPosition> Restore(const std::string& directory, Device& d
     }
   }
   const CheckpointManifest& manifest = reader.manifest();
-  return TrainingPosition{
-      .steps_done = manifest.id.step, .consumed_samples = manifest.consumed_samples, .resumed_from = manifest.id};
+  return TrainingPosition{.steps_done = manifest.id.step,
+                          .consumed_samples = manifest.consumed_samples,
+                          .resumed_from = manifest.id,
+                          .policy = {.loss_scaler = manifest.loss_scaler, .history = manifest.history}};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "worker/comm/communicator.h"
 #include "worker/engine/engine_config.h"
 #include "worker/engine/stage_parameters.h"
+#include "worker/engine/step_policy.h"
 #include "worker/tensor/device.h"
 
 namespace muster {
@@ -22,6 +23,7 @@ struct TrainingPosition {
   int64_t steps_done = 0;
   int64_t consumed_samples = 0;
   std::optional<CheckpointId> resumed_from;
+  StepPolicyState policy;
 };
 
 // Every rank calls it at the same time. Every rank writes what it answers for; rank 0 commits when all have. Returns

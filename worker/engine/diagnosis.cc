@@ -11,9 +11,6 @@
 namespace muster {
 namespace {
 
-constexpr char kAdvice[] =
-    "; nothing was updated: lower the learning rate, lengthen the warm-up or look at the data of this step";
-
 // The first output that is not finite on one rank.
 struct Finding {
   int64_t micro_batch = std::numeric_limits<int64_t>::max();  // none
@@ -55,15 +52,10 @@ std::string NameOfGradient(const EngineConfig& config, const StepVerdict& verdic
 
 }  // namespace
 
-bool IsFinite(const StepVerdict& verdict) {
-  return std::isfinite(verdict.loss) && std::isfinite(verdict.gradient_norm);
-}
-
-absl::Status ExplainNonFinite(Communicator& world, const EngineConfig& config, Stage& stage, Pipeline& pipeline,
-                              const Pipeline::MicroBatchAt& at, int64_t step, const StepVerdict& verdict) {
-  if (verdict.counted_targets == 0) {
-    return absl::FailedPreconditionError(absl::StrCat("step ", step, ": no target of the global batch counts"));
-  }
+absl::StatusOr<std::string> ExplainNonFinite(Communicator& world, const EngineConfig& config, Stage& stage,
+                                             Pipeline& pipeline, const Pipeline::MicroBatchAt& at,
+                                             const StepVerdict& verdict) {
+  if (verdict.counted_targets == 0) return std::string("no target of the global batch counts");
   MUSTER_ASSIGN_OR_RETURN(const std::vector<Finding> findings, FindEverywhere(world, config, stage, pipeline, at));
   size_t first = 0;
   for (size_t rank = 1; rank < findings.size(); ++rank) {
@@ -77,8 +69,7 @@ absl::Status ExplainNonFinite(Communicator& world, const EngineConfig& config, S
           ? absl::StrCat("the output of unit ", Units(config.model)[static_cast<size_t>(finding.unit)].name(),
                          " on rank ", first, " is not finite, first in micro-batch ", finding.micro_batch)
           : NameOfGradient(config, verdict);
-  return absl::FailedPreconditionError(absl::StrCat("step ", step, ": ", where, " (loss ", verdict.loss,
-                                                    ", gradient norm ", verdict.gradient_norm, ")", kAdvice));
+  return absl::StrCat(where, " (loss ", verdict.loss, ", gradient norm ", verdict.gradient_norm, ")");
 }
 
 }  // namespace muster

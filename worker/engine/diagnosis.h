@@ -2,9 +2,9 @@
 // whose output is not finite.
 #pragma once
 
-#include <cstdint>
+#include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "worker/comm/communicator.h"
 #include "worker/engine/engine_config.h"
 #include "worker/engine/pipeline.h"
@@ -13,11 +13,10 @@
 
 namespace muster {
 
-bool IsFinite(const StepVerdict& verdict);
-
-// FAILED_PRECONDITION that names step, unit, rank and micro-batch; the same on every rank. An error of the communicator
-// when a peer is gone. Every rank calls it, before the optimizer changes anything.
-absl::Status ExplainNonFinite(Communicator& world, const EngineConfig& config, Stage& stage, Pipeline& pipeline,
-                              const Pipeline::MicroBatchAt& at, int64_t step, const StepVerdict& verdict);
+// A sentence that names unit, rank and micro-batch; the same on every rank. An error of the communicator when a peer is
+// gone. Every rank calls it, before the optimizer changes anything. REQUIRES: the verdict is not finite.
+absl::StatusOr<std::string> ExplainNonFinite(Communicator& world, const EngineConfig& config, Stage& stage,
+                                             Pipeline& pipeline, const Pipeline::MicroBatchAt& at,
+                                             const StepVerdict& verdict);
 
 }  // namespace muster

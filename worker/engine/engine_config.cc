@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/plan/layout_check.h"
+#include "worker/engine/lr_schedule.h"
 
 namespace muster {
 namespace {
@@ -56,6 +57,18 @@ absl::Status CheckTraining(const TrainingOptions& training) {
   if (!(training.schedule.min_lr_ratio >= 0 && training.schedule.min_lr_ratio <= 1)) {
     return Invalid("training.schedule.min_lr_ratio must be in [0, 1]");
   }
+  if (training.schedule.decay_steps < 0) return Invalid("training.schedule.decay_steps must not be negative");
+  if (training.schedule.decay == ScheduleOptions::Decay::kWarmupStableDecay &&
+      training.schedule.warmup_steps + DecaySteps(training) > training.steps) {
+    return Invalid(absl::StrCat("training.schedule.decay_steps: a warm-up of ", training.schedule.warmup_steps,
+                                " and a decay of ", DecaySteps(training), " are more than ", training.steps, " steps"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPolicy(const PolicyOptions& policy) {
+  if (!(policy.spike_threshold > 0)) return Invalid("policy.spike_threshold must be above 0");
+  if (policy.rewind_steps < 0) return Invalid("policy.rewind_steps must not be negative");
   return absl::OkStatus();
 }
 
@@ -80,6 +93,7 @@ absl::Status CheckEngineConfig(const EngineConfig& config) {
   }
   MUSTER_RETURN_IF_ERROR(CheckStages(config));
   MUSTER_RETURN_IF_ERROR(CheckTraining(config.training));
+  MUSTER_RETURN_IF_ERROR(CheckPolicy(config.policy));
   return CheckIntervals(config);
 }
 

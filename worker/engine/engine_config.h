@@ -22,10 +22,27 @@ struct AdamWOptions {
 
 // learning rate of step s, from 1 (worker/engine/lr_schedule.h has the formula).
 struct ScheduleOptions {
-  enum class Decay { kConstant, kCosine };
+  enum class Decay { kConstant, kCosine, kLinear, kWarmupStableDecay };
   int64_t warmup_steps = 0;  // linear from learning_rate / warmup_steps
   Decay decay = Decay::kCosine;
-  double min_lr_ratio = 0.1;  // where the cosine ends, of the peak
+  double min_lr_ratio = 0.1;  // where the decay ends, of the peak
+  int64_t decay_steps = 0;    // last steps, over which kWarmupStableDecay decays; 0: a tenth of all
+};
+
+// What happens with a step whose loss or gradients are not as they should be (worker/engine/step_policy.h).
+struct PolicyOptions {
+  enum class Reaction {
+    kNone,    // a spike is trained on, a value that is not finite ends the run
+    kSkip,    // the step's samples are passed over
+    kRewind,  // the run ends with kRewind, to go on from an earlier checkpoint behind the step's samples
+  };
+  Reaction loss_spike = Reaction::kNone;
+  Reaction non_finite = Reaction::kNone;
+  // Deviations above the median at which a loss is a spike. Lower catches smaller ones and, below about 5, noise.
+  double spike_threshold = 6;
+  // How far a rewind goes back before the step. The weights were spoilt before the loss showed it: 100 steps helped
+  // PaLM (Chowdhery et al. 2022, section 5.1).
+  int64_t rewind_steps = 100;
 };
 
 struct TrainingOptions {
@@ -49,8 +66,10 @@ struct CheckpointOptions {
   int64_t every_steps = 0;  // 0: only when stopped and at the end
   int64_t attempt = 1;      // N above
   std::string resume_from;  // the checkpoint's own directory, absolute; empty: begin from initial weights
-  std::string job_id;       // recorded in the manifest
-  std::string spec_json;    // the resolved job, recorded in the manifest so that a checkpoint explains itself
+  // After a rewind: the sample to go on with, whatever the checkpoint says; 0: the checkpoint's.
+  int64_t next_sample = 0;
+  std::string job_id;     // recorded in the manifest
+  std::string spec_json;  // the resolved job, recorded in the manifest so that a checkpoint explains itself
 };
 
 struct EngineConfig {
@@ -59,6 +78,7 @@ struct EngineConfig {
   int64_t rank = 0;               // tp + tensor * (dp + data * pp)
   std::vector<UnitRange> stages;  // layout.pipeline runs of units, the whole model in order; cuts may fall in a layer
   TrainingOptions training;
+  PolicyOptions policy;
   ValidationOptions validation;
   CheckpointOptions checkpoint;
 };

@@ -54,9 +54,10 @@ struct StepReport {
 };
 
 struct ValidationReport {
-  int64_t step = 0;    // steps done before it; 0: initial weights
-  double loss = 0;     // mean over counted targets, nats per token
-  int64_t tokens = 0;  // counted targets
+  int64_t step = 0;       // steps done before it; 0: initial weights
+  double loss = 0;        // mean over counted targets, nats per token
+  double perplexity = 0;  // exp(loss)
+  int64_t tokens = 0;     // counted targets
   double seconds = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ballot) {
+absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ballot, double loss_scale) {
   std::vector<double> values = {ballot.loss_sum,
                                 static_cast<double>(ballot.counted_targets),
                                 ballot.stop ? 1.0 : 0.0,
@@ -19,6 +19,7 @@ absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ba
   MUSTER_RETURN_IF_ERROR(AllReduceSum(world, absl::MakeSpan(values)));
 
   StepVerdict verdict;
+  verdict.loss_scale = loss_scale;
   verdict.loss = values[0] / values[1];
   verdict.counted_targets = static_cast<int64_t>(values[1]);
   verdict.stop = values[2] > 0;
@@ -27,7 +28,7 @@ absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ba
   verdict.squares.assign(values.begin() + static_cast<std::ptrdiff_t>(squares_begin), values.end());
   double sum = 0;
   for (const double square : verdict.squares) sum += square;
-  verdict.gradient_norm = std::sqrt(sum);
+  verdict.gradient_norm = std::sqrt(sum) / loss_scale;
   return verdict;
 }
 

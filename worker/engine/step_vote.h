@@ -2,6 +2,7 @@
 // same verdict, so that all clip alike, stop in the same step and fail with the same words.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -25,12 +26,16 @@ struct StepVerdict {
   bool stop = false;            // some rank was asked to
   bool checkpoint = false;      // some rank was asked for one
   int64_t trace_steps = 0;      // some rank was asked for them: the mean of the requests
+  double loss_scale = 1;        // of the gradients
   double loss = 0;              // nats per counted target, summed over replicas in the order of ranks
   int64_t counted_targets = 0;  // of the global batch
-  double gradient_norm = 0;     // squares summed in the order of the model
-  std::vector<double> squares;
+  double gradient_norm = 0;     // squares summed in the order of the model, without the loss scale
+  std::vector<double> squares;  // with the loss scale
+
+  bool finite() const { return std::isfinite(loss) && std::isfinite(gradient_norm); }
 };
 
-absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ballot);
+// `loss_scale`: what the gradients of the ballot are multiplied with, equal on every rank.
+absl::StatusOr<StepVerdict> VoteOnStep(Communicator& world, const StepBallot& ballot, double loss_scale = 1);
 
 }  // namespace muster

@@ -1,10 +1,13 @@
 #include "worker/engine/trainer.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/batches.h"
@@ -14,6 +17,7 @@
 #include "worker/engine/initial_weights.h"
 #include "worker/engine/lr_schedule.h"
 #include "worker/engine/rank_engine.h"
+#include "worker/engine/step_policy.h"
 #include "worker/engine/step_vote.h"
 
 namespace muster {
@@ -27,6 +31,7 @@ class RankTrainer : public Trainer {
         engine_(std::move(engine)),
         config_(engine_->config),
         position_(position),
+        policy_(config_.policy, config_.layout.precision, position.policy),
         batches_(std::move(batches)),
         validation_(validation) {}
 
@@ -39,12 +44,15 @@ class RankTrainer : public Trainer {
   absl::Status ForEachWeight(const WeightVisitor& visit) const override;
 
  private:
-  absl::StatusOr<StepVerdict> TrainStep(StepReport& report);
+  absl::StatusOr<StepVerdict> ComputeGradients();
+  absl::StatusOr<StepDecision> Judge(const StepVerdict& verdict);
+  absl::StatusOr<StepReport> EndStep(const StepVerdict& verdict, StepAction action);
   absl::StatusOr<int64_t> GlobalTargets();
   absl::StatusOr<StepVerdict> Vote(double loss_sum);
   absl::Status Checkpoint(CheckpointReport& report);
   absl::Status Validate();
 
+  void Tell(const StepDecision& decision);
   bool CheckpointDue(const StepVerdict& verdict) const;
   bool ValidationDue() const;
 
@@ -52,9 +60,11 @@ class RankTrainer : public Trainer {
   const std::unique_ptr<RankEngine> engine_;
   const EngineConfig& config_;
   TrainingPosition position_;
+  StepPolicy policy_;
   TrainingBatches batches_;
   ValidationBatches validation_;
   RewindPoint rewind_;
+  Pipeline::MicroBatchAt micro_batch_at_;  // of the step under way
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> checkpoint_requested_{false};
   std::atomic<int64_t> trace_requested_{0};  // steps
@@ -67,8 +77,10 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
   while (position_.steps_done < config_.training.steps) {
     engine_->timer.Restart();
     engine_->recorder.BeginStep(position_.steps_done + 1);
-    StepReport step;
-    MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, TrainStep(step));
+    MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, ComputeGradients());
+    MUSTER_ASSIGN_OR_RETURN(const StepDecision decision, Judge(verdict));
+    if (decision.action == StepAction::kRewind) return TrainingOutcome::kRewind;
+    MUSTER_ASSIGN_OR_RETURN(StepReport step, EndStep(verdict, decision.action));
 
     // Before the step's checkpoint: what resumes from it has this behind it.
     if (ValidationDue()) MUSTER_RETURN_IF_ERROR(Validate());
@@ -91,42 +103,72 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
   return TrainingOutcome::kCompleted;
 }
 
-// One optimizer step of the global batch.
-absl::StatusOr<StepVerdict> RankTrainer::TrainStep(StepReport& report) {
+// Forward and backward of the global batch, up to what all ranks agree on.
+absl::StatusOr<StepVerdict> RankTrainer::ComputeGradients() {
   RankEngine& engine = *engine_;
   {
     PhaseScope scope(engine.timer, Phase::kDataWait);
     MUSTER_RETURN_IF_ERROR(batches_.Next());
   }
   MUSTER_ASSIGN_OR_RETURN(const int64_t targets, GlobalTargets());
-  const float loss_scale = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
-  const auto micro_batch_at = [&](int64_t i) { return batches_.At(i, loss_scale); };
+  const double scale = targets > 0 ? policy_.loss_scale() / static_cast<double>(targets) : 0;
+  micro_batch_at_ = [this, scale](int64_t i) { return batches_.At(i, static_cast<float>(scale)); };
   MUSTER_ASSIGN_OR_RETURN(const double loss_sum,
-                          engine.pipeline.Train(config_.layout.accumulation_steps, micro_batch_at));
-  MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, Vote(loss_sum));
-  const int64_t step = position_.steps_done + 1;
-  if (!IsFinite(verdict)) {
-    return ExplainNonFinite(*parts_.world, config_, engine.stage, engine.pipeline, micro_batch_at, step, verdict);
-  }
-  if (parts_.before_optimizer_step) MUSTER_RETURN_IF_ERROR(parts_.before_optimizer_step());
+                          engine.pipeline.Train(config_.layout.accumulation_steps, micro_batch_at_));
+  return Vote(loss_sum);
+}
 
-  const double learning_rate = LearningRate(config_.training, step);
-  const double clip_factor = ClipFactor(verdict.gradient_norm, config_.training.clip_grad_norm);
-  {
-    PhaseScope scope(engine.timer, Phase::kOptimizer);
-    engine.optimizer.Step(step, learning_rate, clip_factor);
+// What becomes of the step by the job's policy, the same on every rank. An error ends the run.
+absl::StatusOr<StepDecision> RankTrainer::Judge(const StepVerdict& verdict) {
+  StepDecision decision = policy_.Judge(verdict);
+  if (decision.event == kNonFiniteEvent) {
+    MUSTER_ASSIGN_OR_RETURN(decision.reason, ExplainNonFinite(*parts_.world, config_, engine_->stage, engine_->pipeline,
+                                                              micro_batch_at_, verdict));
   }
-  MUSTER_RETURN_IF_ERROR(engine.GatherValues());
-  position_.steps_done = step;
+  const int64_t step = position_.steps_done + 1;
+  decision.reason = absl::StrCat("step ", step, ": ", decision.reason);
+  if (decision.action == StepAction::kFail) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(decision.reason,
+                     "; nothing was updated: lower the learning rate, lengthen the warm-up or look at the data of this "
+                     "step, or choose another policy.non_finite"));
+  }
+  if (decision.action == StepAction::kRewind) {
+    rewind_ = {.step = step,
+               .target_step = std::max<int64_t>(0, step - 1 - config_.policy.rewind_steps),
+               .next_sample = position_.consumed_samples + config_.layout.global_batch(),
+               .type = decision.event,
+               .reason = decision.reason};
+  } else if (!decision.event.empty()) {
+    Tell(decision);
+  }
+  return decision;
+}
+
+// Updates the weights, or does not, and counts the step.
+absl::StatusOr<StepReport> RankTrainer::EndStep(const StepVerdict& verdict, StepAction action) {
+  RankEngine& engine = *engine_;
+  if (parts_.before_optimizer_step) MUSTER_RETURN_IF_ERROR(parts_.before_optimizer_step());
+  StepReport report{.step = ++position_.steps_done,
+                    .loss = verdict.loss,
+                    .tokens = verdict.counted_targets,
+                    .gradient_norm = verdict.gradient_norm,
+                    .loss_scale = verdict.loss_scale,
+                    .skipped = action != StepAction::kUpdate,
+                    .skipped_steps = policy_.skipped_steps(),
+                    .memory = engine.Memory()};
   position_.consumed_samples += config_.layout.global_batch();
-  report = {.step = step,
-            .loss = verdict.loss,
-            .tokens = verdict.counted_targets,
-            .gradient_norm = verdict.gradient_norm,
-            .clip_factor = clip_factor,
-            .learning_rate = learning_rate,
-            .memory = engine.Memory()};
-  return verdict;
+  if (action == StepAction::kUpdate) {
+    const int64_t update = report.step - report.skipped_steps;
+    report.learning_rate = LearningRate(config_.training, update);
+    report.clip_factor = ClipFactor(verdict.gradient_norm, config_.training.clip_grad_norm);
+    {
+      PhaseScope scope(engine.timer, Phase::kOptimizer);
+      engine.optimizer.Step(update, report.learning_rate, report.clip_factor / verdict.loss_scale);
+    }
+    MUSTER_RETURN_IF_ERROR(engine.GatherValues());
+  }
+  return report;
 }
 
 // ---- its parts ---------------------------------------------------------------------------------------------
@@ -162,7 +204,16 @@ absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
     engine.optimizer.SumSquares(ballot.squares);
   }
   PhaseScope scope(engine.timer, Phase::kCommExposed);
-  return VoteOnStep(*parts_.world, ballot);
+  return VoteOnStep(*parts_.world, ballot, policy_.loss_scale());
+}
+
+void RankTrainer::Tell(const StepDecision& decision) {
+  if (parts_.observer == nullptr) return;
+  const bool skipped = decision.action != StepAction::kUpdate;
+  parts_.observer->OnEvent({.severity = EngineEvent::Severity::kWarning,
+                            .type = decision.event,
+                            .message = absl::StrCat(decision.reason, skipped ? "; its samples are skipped" : ""),
+                            .details = {{"step", absl::StrCat(position_.steps_done + 1)}}});
 }
 
 bool RankTrainer::CheckpointDue(const StepVerdict& verdict) const {
@@ -174,6 +225,7 @@ bool RankTrainer::CheckpointDue(const StepVerdict& verdict) const {
 
 absl::Status RankTrainer::Checkpoint(CheckpointReport& report) {
   PhaseScope scope(engine_->timer, Phase::kCheckpoint);
+  position_.policy = policy_.state();
   const absl::Duration begin = parts_.clock->SinceBoot();
   MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, SaveCheckpoint(*parts_.world, config_, engine_->parameters, position_));
   report = {.step = position_.steps_done,
@@ -209,6 +261,7 @@ absl::Status RankTrainer::Validate() {
   if (parts_.observer != nullptr) {
     parts_.observer->OnValidation({.step = position_.steps_done,
                                    .loss = sums[0] / sums[1],
+                                   .perplexity = std::exp(sums[0] / sums[1]),
                                    .tokens = static_cast<int64_t>(sums[1]),
                                    .seconds = absl::ToDoubleSeconds(parts_.clock->SinceBoot() - begin)});
   }
@@ -257,6 +310,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& con
   // A rank that cannot read its part must not leave the others waiting in their first step.
   MUSTER_RETURN_IF_ERROR(ShareStatus(*parts.world, position.status()));
   MUSTER_RETURN_IF_ERROR(engine->PublishWeights());
+  // The samples that a rewind passed over are not seen again, wherever the weights come from.
+  if (config.checkpoint.next_sample > 0) position->consumed_samples = config.checkpoint.next_sample;
 
   const int64_t replica = engine->coordinate.data;
   MUSTER_ASSIGN_OR_RETURN(TrainingBatches batches,

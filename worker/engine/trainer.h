@@ -50,11 +50,11 @@ enum class TrainingOutcome {
 
 // Where a job goes on after a step that its policy does not accept. Equal on every rank.
 struct RewindPoint {
-  int64_t step = 0;              // that was not accepted
-  int64_t target_step = 0;       // resume from the newest checkpoint at or before it
-  int64_t consumed_samples = 0;  // go on with this sample: those up to the step's own are never seen again
-  std::string type;              // of the event: "LOSS_SPIKE", "NON_FINITE"
-  std::string reason;            // one sentence
+  int64_t step = 0;         // that was not accepted
+  int64_t target_step = 0;  // resume from the newest checkpoint at or before it
+  int64_t next_sample = 0;  // go on with this one: those up to the step's own are never seen again
+  std::string type;         // "LOSS_SPIKE", "NON_FINITE"
+  std::string reason;       // one sentence
 };
 
 class Trainer {
@@ -70,7 +70,8 @@ class Trainer {
   virtual MemoryReport Memory() const = 0;
 
   // Trains to the end, or until stopped. Once, on the thread that stays the trainer's.
-  // FAILED_PRECONDITION when loss or gradients stop being finite (naming step, rank and unit); UNAVAILABLE or
+  // FAILED_PRECONDITION when loss or gradients stop being finite and the policy does not go on (naming step, rank and
+  // unit); UNAVAILABLE or
   // DEADLINE_EXCEEDED when a peer is gone. After an error the process, or all ranks of it, must end.
   virtual absl::StatusOr<TrainingOutcome> Run() = 0;
 

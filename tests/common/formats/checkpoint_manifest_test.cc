@@ -29,7 +29,8 @@ CheckpointManifest Example() {
                     .rope_base = 500000};
   manifest.spec_json = "{\"name\": \"x\\n\"}";
   manifest.consumed_samples = 3200;
-  manifest.loss_scaler = LossScalerState{65536, 17};
+  manifest.loss_scaler = LossScalerState{.scale = 65536, .good_steps = 17, .hysteresis = 2, .fell_back = true};
+  manifest.history = {.skipped_steps = 5, .recent_losses = {3.25, 1.0 / 3}, .spikes_in_a_row = 1};
   manifest.numerics_fingerprint = {{"isa", "avx512_core_amx"}, {"threads_per_rank", "1"}};
   manifest.files = {{"rank-00000.safetensors", 1234, 0xdeadbeef}, {"rank-00001.safetensors", 99, 0}};
   manifest.tensors = {
@@ -66,6 +67,11 @@ TEST(CheckpointManifest, ComesBackAsItWas) {
   EXPECT_EQ(manifest.consumed_samples, 3200);
   EXPECT_EQ(manifest.loss_scaler->scale, 65536);
   EXPECT_EQ(manifest.loss_scaler->good_steps, 17);
+  EXPECT_EQ(manifest.loss_scaler->hysteresis, 2);
+  EXPECT_TRUE(manifest.loss_scaler->fell_back);
+  EXPECT_EQ(manifest.history.skipped_steps, 5);
+  EXPECT_EQ(manifest.history.recent_losses, (std::vector<double>{3.25, 1.0 / 3})) << "bit for bit";
+  EXPECT_EQ(manifest.history.spikes_in_a_row, 1);
   EXPECT_EQ(manifest.numerics_fingerprint, Example().numerics_fingerprint);
   EXPECT_EQ(manifest.files[0].crc32, 0xdeadbeefu);
   EXPECT_EQ(manifest.tensors[0].boxes[1].box, (Box{{1, 0}, {3, 8}}));
