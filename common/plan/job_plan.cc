@@ -8,6 +8,7 @@
 #include "common/plan/arena.h"
 #include "common/plan/partition.h"
 #include "common/plan/pipeline_simulation.h"
+#include "common/plan/schedule.h"
 #include "common/plan/unit_cost.h"
 
 namespace muster {
@@ -36,7 +37,8 @@ bool TooLargeToCount(const ModelShape& shape, const Layout& layout) {
   const double rows = static_cast<double>(layout.micro_batch) * static_cast<double>(layout.sequence_length);
   const double widths = 16.0 * static_cast<double>(shape.hidden) + 4.0 * static_cast<double>(shape.ffn) +
                         4.0 * static_cast<double>(shape.vocab) + 16.0 * static_cast<double>(shape.heads);
-  const double in_flight = static_cast<double>(std::min(layout.pipeline, layout.accumulation_steps));
+  // A unit is in one chunk, which holds at most two groups of micro-batches.
+  const double in_flight = static_cast<double>(std::min(2 * layout.pipeline, layout.accumulation_steps));
   const double saved = 32 * rows * widths * static_cast<double>(shape.units()) * in_flight;
   const double tokens = 64 * rows * static_cast<double>(layout.accumulation_steps);
   const double attention = 64 * static_cast<double>(layout.sequence_length) *
@@ -48,9 +50,8 @@ bool TooLargeToCount(const ModelShape& shape, const Layout& layout) {
 
 bool EveryStageFits(const JobPlanRequest& request, const std::vector<UnitRange>& stages, const Layout& layout) {
   if (TooLargeToCount(request.job.shape, layout)) return false;
-  for (size_t stage = 0; stage < stages.size(); ++stage) {
-    const RankPlan rank = PlanStageMemory(request, layout, static_cast<int64_t>(stage), stages[stage]);
-    if (rank.total_bytes > request.memory_per_rank_bytes) return false;
+  for (int64_t stage = 0; stage < layout.pipeline; ++stage) {
+    if (PlanStageMemory(request, layout, stages, stage).total_bytes > request.memory_per_rank_bytes) return false;
   }
   return true;
 }
@@ -61,7 +62,7 @@ StagePlan DescribeStage(const ModelShape& shape, const Layout& layout, int64_t s
   const std::vector<Unit> all = Units(shape);
   for (int64_t unit = units.first; unit < units.last; ++unit) plan.unit_names.push_back(all[unit].name());
   for (const ParameterInfo& parameter : ChunkParameters(shape, {units})) plan.parameters += parameter.elements();
-  plan.in_flight = InFlightMicroBatches(layout, stage);
+  plan.in_flight = InFlightMicroBatches(layout, stage % layout.pipeline, stage / layout.pipeline);
   return plan;
 }
 
@@ -70,7 +71,7 @@ void FillBubble(const ModelShape& shape, const std::vector<UnitRange>& stages, J
   for (double flops : StageCosts(UnitForwardFlopsPerToken(shape, plan->layout.sequence_length), stages)) {
     times.push_back({flops, 2 * flops});
   }
-  const PipelineTiming timing = SimulatePipeline(times, plan->layout.accumulation_steps);
+  const PipelineTiming timing = SimulatePipeline(times, plan->layout.interleave, plan->layout.accumulation_steps);
   plan->bubble_of_ideal = timing.bubble_of_ideal;
   plan->bubble_of_total = timing.bubble_of_total;
 }
@@ -101,8 +102,8 @@ void FillMemory(const JobPlanRequest& request, const std::vector<UnitRange>& sta
   const RankPlan* fullest = nullptr;
   int64_t ranks_over = 0;
   plan->ranks.reserve(plan->layout.ranks());
-  for (size_t stage = 0; stage < stages.size(); ++stage) {
-    RankPlan rank = PlanStageMemory(request, plan->layout, static_cast<int64_t>(stage), stages[stage]);
+  for (int64_t stage = 0; stage < plan->layout.pipeline; ++stage) {
+    RankPlan rank = PlanStageMemory(request, plan->layout, stages, stage);
     const int64_t first_rank = rank.rank;
     for (int64_t i = 0; i < ranks_per_stage; ++i) {
       rank.rank = first_rank + i;
@@ -128,7 +129,8 @@ bool FillMicroBatch(const JobPlanRequest& request, JobPlan* plan) {
     return false;
   }
   if (micro_batch == 0) micro_batch = ChooseMicroBatch(request);
-  if (micro_batch == 0) micro_batch = 1;  // does not fit either, and the plan says by how much
+  // The smallest does not fit either, and the plan says by how much.
+  if (micro_batch == 0) micro_batch = LegalMicroBatches(request.job).front();
   plan->layout = WithMicroBatch(request.job, micro_batch);
   if (!TooLargeToCount(request.job.shape, plan->layout)) return true;
   plan->problems.push_back({"TOO_LARGE_TO_COUNT", "training.micro_batch",
@@ -148,16 +150,17 @@ OutsideAllowance OutsideAllowanceOf(DeviceKind device) {
 }
 
 std::vector<UnitRange> BalancedStages(const ModelShape& shape, const Layout& layout) {
-  auto cut = PartitionUnits(UnitForwardFlopsPerToken(shape, layout.sequence_length), layout.pipeline);
+  auto cut = PartitionUnits(UnitForwardFlopsPerToken(shape, layout.sequence_length), layout.virtual_stages());
   MUSTER_CHECK(cut.ok(), cut.status().ToString());
   return *std::move(cut);
 }
 
-RankPlan PlanStageMemory(const JobPlanRequest& request, const Layout& layout, int64_t stage, UnitRange units) {
+RankPlan PlanStageMemory(const JobPlanRequest& request, const Layout& layout, const std::vector<UnitRange>& stages,
+                         int64_t stage) {
   RankPlan plan;
   plan.rank = RankOf(layout, {0, 0, stage});
   plan.stage = stage;
-  const Ledger ledger = BuildLedger(request.job.shape, layout, {units}, plan.rank);
+  const Ledger ledger = BuildLedger(request.job.shape, layout, ChunksOf(layout, stages, stage), plan.rank);
   const ArenaPlan arena = PlaceLedger(ledger, MemorySpace::kDevice);
   plan.arena_bytes = arena.bytes;
   plan.arena_lower_bound_bytes = arena.lower_bound_bytes;
@@ -172,18 +175,18 @@ RankPlan PlanStageMemory(const JobPlanRequest& request, const Layout& layout, in
 
 int64_t ChooseMicroBatch(const JobPlanRequest& request) {
   const std::vector<UnitRange> stages = StagesOf(request);
-  const std::vector<int64_t> divisors = Divisors(ReplicaBatch(request.job));
+  const std::vector<int64_t> legal = LegalMicroBatches(request.job);
   const auto fits = [&](int64_t micro_batch) {
     return EveryStageFits(request, stages, WithMicroBatch(request.job, micro_batch));
   };
-  // Those that fill the pipeline come first in `divisors`. In-flight counts are equal over them, so memory grows with
+  // Those that fill the pipeline come first. In-flight counts are equal over them, so memory grows with
   // the micro-batch and the largest that fits is found by bisection.
-  const auto filling_end = std::partition_point(divisors.begin(), divisors.end(), [&](int64_t micro_batch) {
+  const auto filling_end = std::partition_point(legal.begin(), legal.end(), [&](int64_t micro_batch) {
     return ReplicaBatch(request.job) / micro_batch >= request.job.layout.pipeline;
   });
-  const auto first_over = std::partition_point(divisors.begin(), filling_end, fits);
-  if (first_over != divisors.begin()) return *(first_over - 1);
-  for (auto micro_batch = divisors.end(); micro_batch != filling_end;) {
+  const auto first_over = std::partition_point(legal.begin(), filling_end, fits);
+  if (first_over != legal.begin()) return *(first_over - 1);
+  for (auto micro_batch = legal.end(); micro_batch != filling_end;) {
     if (fits(*--micro_batch)) return *micro_batch;
   }
   return 0;

@@ -26,11 +26,12 @@ OutsideAllowance OutsideAllowanceOf(DeviceKind device);
 
 struct JobPlanRequest {
   LayoutRequest job;
-  std::vector<UnitRange> stages;      // empty: BalancedStages
+  std::vector<UnitRange> stages;      // virtual stages in model order; empty: BalancedStages
   int64_t memory_per_rank_bytes = 0;  // what a rank may take in all; 0: no limit is known and none is checked
   DeviceKind device = DeviceKind::kCpu;
 };
 
+// One virtual stage: chunk c of rank r of the pipeline is number c * pipeline + r.
 struct StagePlan {
   UnitRange units;
   std::vector<std::string> unit_names;
@@ -40,7 +41,7 @@ struct StagePlan {
 
 struct RankPlan {
   int64_t rank = 0;
-  int64_t stage = 0;
+  int64_t stage = 0;                    // its rank of the pipeline
   int64_t arena_bytes = 0;              // the device arena, as placed
   int64_t arena_lower_bound_bytes = 0;  // the most that is live at once
   int64_t pinned_bytes = 0;
@@ -56,7 +57,7 @@ struct JobPlan {
   Layout layout;                  // with data, micro-batch and accumulation filled in where they could be
   int64_t parameters = 0;         // a tied weight counts once
   double model_flops_per_token = 0;
-  std::vector<StagePlan> stages;  // empty, as what follows, when the layout is illegal
+  std::vector<StagePlan> stages;  // virtual stages in model order; empty, as what follows, when the layout is illegal
   std::vector<RankPlan> ranks;    // in rank order
   double bubble_of_ideal = 0;     // of the simulated schedule, stages weighted by their FLOPs
   double bubble_of_total = 0;
@@ -77,8 +78,9 @@ std::vector<UnitRange> BalancedStages(const ModelShape& shape, const Layout& lay
 // REQUIRES: the layout passes its checks; memory_per_rank_bytes > 0.
 int64_t ChooseMicroBatch(const JobPlanRequest& request);
 
-// The arena on this device kind of a rank of `stage`; all ranks of a stage are alike. `rank` of the result is its
-// first.
-RankPlan PlanStageMemory(const JobPlanRequest& request, const Layout& layout, int64_t stage, UnitRange units);
+// The arena on this device kind of a rank of the pipeline's `stage`, of all virtual stages in model order; all ranks of
+// a stage are alike, because the ledger gives each what the largest of them needs. `rank` of the result is its first.
+RankPlan PlanStageMemory(const JobPlanRequest& request, const Layout& layout, const std::vector<UnitRange>& stages,
+                         int64_t stage);
 
 }  // namespace muster

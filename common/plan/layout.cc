@@ -1,7 +1,5 @@
 #include "common/plan/layout.h"
 
-#include <algorithm>
-
 #include "common/base/check.h"
 
 namespace muster {
@@ -26,11 +24,6 @@ std::vector<UnitRange> ChunksOf(const Layout& layout, const std::vector<UnitRang
     chunks.push_back(stages[static_cast<size_t>(chunk * layout.pipeline + pipeline_rank)]);
   }
   return chunks;
-}
-
-int64_t InFlightMicroBatches(const Layout& layout, int64_t stage) {
-  MUSTER_CHECK(stage >= 0 && stage < layout.pipeline, "stage ", stage, " of ", layout.pipeline);
-  return std::min(layout.accumulation_steps, layout.pipeline - stage);
 }
 
 }  // namespace muster

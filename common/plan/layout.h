@@ -53,7 +53,4 @@ struct UnitRange {
 // c * pipeline + rank. REQUIRES: stages.size() == layout.virtual_stages().
 std::vector<UnitRange> ChunksOf(const Layout& layout, const std::vector<UnitRange>& stages, int64_t pipeline_rank);
 
-// 1F1B: stage r of p holds the activations of min(m, p - r) micro-batches (Narayanan et al., SC21).
-int64_t InFlightMicroBatches(const Layout& layout, int64_t stage);
-
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/plan/schedule.h"
 
 namespace muster {
 namespace {
@@ -20,7 +21,7 @@ LedgerBuilder::LedgerBuilder(const ModelShape& shape, const Layout& layout, cons
     MUSTER_CHECK(0 <= units.first && units.first < units.last && units.last <= shape.units(), "units ", units.first,
                  " to ", units.last, " of ", shape.units());
     const int64_t index = static_cast<int64_t>(chunks_.size());
-    chunks_.push_back({index, units, InFlightMicroBatches(layout, coordinate_.pipeline)});
+    chunks_.push_back({index, units, InFlightMicroBatches(layout, coordinate_.pipeline, index)});
     first_ticks_.push_back(unit_count_);
     unit_count_ += units.last - units.first;
   }

@@ -26,17 +26,6 @@ TEST(LayoutTest, CoordinatesAndRanksAreInverse) {
   for (int64_t rank = 0; rank < layout.ranks(); ++rank) EXPECT_EQ(RankOf(layout, CoordinateOf(layout, rank)), rank);
 }
 
-TEST(LayoutTest, EarlierStagesHoldMoreMicroBatches) {
-  Layout layout = DataTensorPipeline(1, 1, 4);
-  layout.accumulation_steps = 8;
-  EXPECT_EQ(InFlightMicroBatches(layout, 0), 4);
-  EXPECT_EQ(InFlightMicroBatches(layout, 3), 1);
-  layout.accumulation_steps = 2;
-  EXPECT_EQ(InFlightMicroBatches(layout, 0), 2);
-  EXPECT_EQ(InFlightMicroBatches(layout, 2), 2);
-  EXPECT_EQ(InFlightMicroBatches(layout, 3), 1);
-}
-
 TEST(LayoutTest, GlobalBatchIsTheProductOfItsParts) {
   Layout layout = DataTensorPipeline(8, 1, 1);
   layout.micro_batch = 8;

@@ -88,7 +88,7 @@ TEST(PartitionTest, MemoryCapsMoveTheCut) {
 double Efficiency(const std::vector<double>& stage_costs, int64_t micro_batches) {
   std::vector<StageTimes> stages;
   for (double cost : stage_costs) stages.push_back({cost, 2 * cost});
-  const PipelineTiming timing = SimulatePipeline(stages, micro_batches);
+  const PipelineTiming timing = SimulatePipeline(stages, 1, micro_batches);
   return timing.ideal / timing.total;
 }
 
