@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/format_bytes.h"
 #include "common/plan/arena.h"
+#include "common/plan/parameter_shard.h"
 #include "common/plan/partition.h"
 #include "common/plan/pipeline_simulation.h"
 #include "common/plan/schedule.h"
@@ -61,7 +62,11 @@ StagePlan DescribeStage(const ModelShape& shape, const Layout& layout, int64_t s
   plan.units = units;
   const std::vector<Unit> all = Units(shape);
   for (int64_t unit = units.first; unit < units.last; ++unit) plan.unit_names.push_back(all[unit].name());
-  for (const ParameterInfo& parameter : ChunkParameters(shape, {units})) plan.parameters += parameter.elements();
+  for (const ParameterInfo& parameter : ChunkParameters(shape, {units})) {
+    for (const ShardPiece& piece : ShardOnTensorRank(shape, parameter, layout.tensor, 0).pieces) {
+      plan.parameters += piece.elements();
+    }
+  }
   plan.in_flight = InFlightMicroBatches(layout, stage % layout.pipeline, stage / layout.pipeline);
   return plan;
 }
@@ -179,8 +184,8 @@ int64_t ChooseMicroBatch(const JobPlanRequest& request) {
   const auto fits = [&](int64_t micro_batch) {
     return EveryStageFits(request, stages, WithMicroBatch(request.job, micro_batch));
   };
-  // Those that fill the pipeline come first. In-flight counts are equal over them, so memory grows with
-  // the micro-batch and the largest that fits is found by bisection.
+  // Those that fill the pipeline come first. In-flight counts are nearly equal over them, so memory grows with the
+  // micro-batch and the largest that fits is found by bisection.
   const auto filling_end = std::partition_point(legal.begin(), legal.end(), [&](int64_t micro_batch) {
     return ReplicaBatch(request.job) / micro_batch >= request.job.layout.pipeline;
   });

@@ -53,7 +53,8 @@ class Simulation {
     const size_t stage = static_cast<size_t>(pass.chunk * layout_.pipeline) + rank;
     const double ready = Ready(stage, pass);
     if (ready == kNotDone) return false;
-    free_at_[rank] = std::max(free_at_[rank], ready) + (pass.forward() ? stages_[stage].forward : stages_[stage].backward);
+    free_at_[rank] =
+        std::max(free_at_[rank], ready) + (pass.forward() ? stages_[stage].forward : stages_[stage].backward);
     (pass.forward() ? forward_ends_ : backward_ends_)[stage][pass.micro_batch] = free_at_[rank];
     return true;
   }

@@ -24,8 +24,8 @@ struct PipelineTiming {
 // pipeline has long been full.
 inline constexpr int64_t kSimulatedMicroBatches = 2048;
 
-// `stages` are the virtual stages in model order: `interleave` chunks on each of the pipeline's ranks, chunk c of rank r
-// is stages[c * pipeline + r]. `transfer` is what a micro-batch takes from one stage to the next, in both directions,
+// `stages` are the virtual stages in model order: `interleave` chunks on each of the pipeline's ranks, chunk c of rank
+// r is stages[c * pipeline + r]. `transfer` is what a micro-batch takes from one stage to the next, in both directions,
 // beside the computation.
 // REQUIRES: interleave divides the number of stages and, above 1, the pipeline's ranks divide micro_batches.
 PipelineTiming SimulatePipeline(const std::vector<StageTimes>& stages, int64_t interleave, int64_t micro_batches,

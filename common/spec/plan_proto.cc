@@ -122,7 +122,7 @@ JobPlanRequest ToPlanRequest(const v1::JobSpec& spec, std::vector<Problem>* prob
   const auto& cuts = spec.parallelism().cuts();
   if (!cuts.empty()) {
     request.stages =
-        StagesFromCuts(request.job.shape, request.job.layout.pipeline, {cuts.begin(), cuts.end()}, problems);
+        StagesFromCuts(request.job.shape, request.job.layout, {cuts.begin(), cuts.end()}, problems);
   }
   return request;
 }

@@ -81,14 +81,14 @@ int64_t ValidationBatches::micro_batches() const {
 }
 
 absl::StatusOr<MicroBatch> ValidationBatches::Read(int64_t micro_batch) {
+  counted_targets_ = 0;
   if (tokens_.empty()) return MicroBatch{};
   const int64_t first = (micro_batch * layout_.data + replica_) * layout_.micro_batch;
   const int64_t count = std::clamp<int64_t>(windows_ - first, 0, layout_.micro_batch);
   const size_t filled = static_cast<size_t>(count * layout_.sequence_length);
   if (count > 0) {
-    MUSTER_ASSIGN_OR_RETURN(const int64_t counted,
+    MUSTER_ASSIGN_OR_RETURN(counted_targets_,
                             FillBatch(*source_, first, tokens_.first(filled), targets_.first(filled)));
-    counted_targets_ += counted;
   }
   std::fill(tokens_.begin() + static_cast<std::ptrdiff_t>(filled), tokens_.end(), 0);
   std::fill(targets_.begin() + static_cast<std::ptrdiff_t>(filled), targets_.end(), kIgnoredSampleTarget);

@@ -61,7 +61,7 @@ class ValidationBatches {
   // Reads micro-batch i of this replica; the one before is gone.
   absl::StatusOr<MicroBatch> Read(int64_t micro_batch);
 
-  // Of the micro-batches read so far.
+  // Of the micro-batch that was read last.
   int64_t counted_targets() const { return counted_targets_; }
 
  private:

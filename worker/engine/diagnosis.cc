@@ -17,17 +17,22 @@ struct Finding {
   int64_t unit = 0;
 
   bool found() const { return micro_batch != std::numeric_limits<int64_t>::max(); }
+  bool Before(const Finding& other) const {
+    return std::tie(micro_batch, unit) < std::tie(other.micro_batch, other.unit);
+  }
 };
 
-absl::StatusOr<std::vector<Finding>> FindEverywhere(Communicator& world, const EngineConfig& config, Stage& stage,
-                                                    Pipeline& pipeline, const Pipeline::MicroBatchAt& at) {
+absl::StatusOr<std::vector<Finding>> FindEverywhere(Communicator& world, const EngineConfig& config, Pipeline& pipeline,
+                                                    const Pipeline::MicroBatchAt& at) {
   Finding mine;
-  MUSTER_RETURN_IF_ERROR(pipeline.Evaluate(
-      config.layout.accumulation_steps, at, [&](int64_t micro_batch, const MicroBatch& batch) -> absl::Status {
-        MUSTER_ASSIGN_OR_RETURN(const std::optional<Unit> unit, stage.FirstNonFiniteUnit(batch));
-        if (unit.has_value() && !mine.found()) mine = {.micro_batch = micro_batch, .unit = unit->index};
-        return absl::OkStatus();
-      }));
+  const auto find = [&](Chunk& chunk, int64_t micro_batch, const MicroBatch& batch) -> absl::Status {
+    MUSTER_ASSIGN_OR_RETURN(const std::optional<Unit> unit, chunk.FirstNonFiniteUnit(batch));
+    if (!unit.has_value()) return absl::OkStatus();
+    const Finding found = {.micro_batch = micro_batch, .unit = unit->index};
+    if (found.Before(mine)) mine = found;
+    return absl::OkStatus();
+  };
+  MUSTER_RETURN_IF_ERROR(pipeline.Evaluate(config.layout.accumulation_steps, at, find));
   std::vector<Finding> all(static_cast<size_t>(world.size()));
   MUSTER_RETURN_IF_ERROR(AllGather(world, {reinterpret_cast<const std::byte*>(&mine), sizeof(mine)},
                                    {reinterpret_cast<std::byte*>(all.data()), all.size() * sizeof(mine)}));
@@ -42,7 +47,7 @@ std::string NameOfGradient(const EngineConfig& config, const StepVerdict& verdic
     const int64_t unit = parameters[i].unit;
     int64_t stage = 0;
     while (config.stages[static_cast<size_t>(stage)].last <= unit) ++stage;
-    const int64_t rank = RankOf(config.layout, {.tensor = 0, .data = 0, .pipeline = stage});
+    const int64_t rank = RankOf(config.layout, {.tensor = 0, .data = 0, .pipeline = stage % config.layout.pipeline});
     return absl::StrCat("the gradient of ", parameters[i].name, " (unit ",
                         Units(config.model)[static_cast<size_t>(unit)].name(), " on rank ", rank,
                         config.layout.data > 1 ? " and its replicas" : "", ") is not finite");
@@ -52,16 +57,13 @@ std::string NameOfGradient(const EngineConfig& config, const StepVerdict& verdic
 
 }  // namespace
 
-absl::StatusOr<std::string> ExplainNonFinite(Communicator& world, const EngineConfig& config, Stage& stage,
-                                             Pipeline& pipeline, const Pipeline::MicroBatchAt& at,
-                                             const StepVerdict& verdict) {
+absl::StatusOr<std::string> ExplainNonFinite(Communicator& world, const EngineConfig& config, Pipeline& pipeline,
+                                             const Pipeline::MicroBatchAt& at, const StepVerdict& verdict) {
   if (verdict.counted_targets == 0) return std::string("no target of the global batch counts");
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<Finding> findings, FindEverywhere(world, config, stage, pipeline, at));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<Finding> findings, FindEverywhere(world, config, pipeline, at));
   size_t first = 0;
   for (size_t rank = 1; rank < findings.size(); ++rank) {
-    const Finding& finding = findings[rank];
-    const Finding& best = findings[first];
-    if (std::tie(finding.micro_batch, finding.unit) < std::tie(best.micro_batch, best.unit)) first = rank;
+    if (findings[rank].Before(findings[first])) first = rank;
   }
   const Finding& finding = findings[first];
   const std::string where =

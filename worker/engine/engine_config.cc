@@ -25,9 +25,11 @@ absl::Status CheckModelAndLayout(const EngineConfig& config) {
 }
 
 absl::Status CheckStages(const EngineConfig& config) {
-  if (static_cast<int64_t>(config.stages.size()) != config.layout.pipeline) {
+  const Layout& layout = config.layout;
+  if (static_cast<int64_t>(config.stages.size()) != layout.virtual_stages()) {
     return Invalid(
-        absl::StrCat(config.stages.size(), " stages are given, parallelism.pipeline is ", config.layout.pipeline));
+        absl::StrCat(config.stages.size(), " stages are given, parallelism.pipeline is ", layout.pipeline,
+                     layout.interleave == 1 ? "" : absl::StrCat(" and parallelism.interleave ", layout.interleave)));
   }
   int64_t next = 0;
   for (size_t i = 0; i < config.stages.size(); ++i) {

@@ -76,7 +76,8 @@ struct EngineConfig {
   ModelShape model;
   Layout layout;
   int64_t rank = 0;               // tp + tensor * (dp + data * pp)
-  std::vector<UnitRange> stages;  // layout.pipeline runs of units, the whole model in order; cuts may fall in a layer
+  std::vector<UnitRange> stages;  // layout.virtual_stages() runs of units, the whole model in order; cuts may fall in
+                                  // a layer. A rank runs ChunksOf (common/plan/layout.h) them
   TrainingOptions training;
   PolicyOptions policy;
   ValidationOptions validation;

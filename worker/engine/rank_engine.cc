@@ -57,10 +57,9 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
               .shape = config.model,
               .micro_batch = config.layout.micro_batch,
               .sequence_length = config.layout.sequence_length,
-              .slots = InFlightMicroBatches(config.layout, coordinate.pipeline),
               .compute = ComputeType(config.layout.precision)},
-      stage(context, chunks.front(), recorder),
-      pipeline(stage, groups, timer),
+      stage(context, config.layout, coordinate.pipeline, chunks, recorder),
+      pipeline(stage, config.layout, coordinate.pipeline, std::move(groups.chunks), timer),
       parameters(BindStageParameters(
           memory, config.model,
           {.layout = config.layout, .chunks = chunks, .coordinate = coordinate, .compute = context.compute})),

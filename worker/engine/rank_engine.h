@@ -56,7 +56,7 @@ class RankEngine {
   RankGroups groups;
   TraceRecorder recorder;
   PhaseTimer timer;
-  const UnitContext context;
+  const UnitContext context;  // but for the slots, which each chunk has of its own
   Stage stage;
   Pipeline pipeline;
   const std::vector<StageParameter> parameters;

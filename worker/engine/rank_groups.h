@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/plan/layout.h"
@@ -10,20 +11,24 @@
 
 namespace muster {
 
-struct RankGroups {
-  // Ranks that share the layers of this stage and replica, in the order of the tensor group; null when there is one.
-  std::unique_ptr<Communicator> tensor;
-  // Replicas of this stage and place in the tensor group, in the order of replicas; null when there is one.
-  std::unique_ptr<Communicator> data;
-  // First and last stage of this replica and place in the tensor group; null unless a tied weight is on both.
-  std::unique_ptr<Communicator> embedding;
+// Of two ranks each, that of the earlier virtual stage first; null at the ends of the model. Forward and backward have
+// groups of their own so that neither waits for the other.
+struct ChunkGroups {
+  std::unique_ptr<Communicator> activations_in;   // from the virtual stage before
+  std::unique_ptr<Communicator> activations_out;  // to the one after
+  std::unique_ptr<Communicator> gradients_in;     // from the one after
+  std::unique_ptr<Communicator> gradients_out;    // to the one before
+};
 
-  // Of two ranks each, the earlier stage first; null at the ends of the pipeline. Forward and backward have groups of
-  // their own so that neither waits for the other.
-  std::unique_ptr<Communicator> activations_in;   // from the stage before
-  std::unique_ptr<Communicator> activations_out;  // to the stage after
-  std::unique_ptr<Communicator> gradients_in;     // from the stage after
-  std::unique_ptr<Communicator> gradients_out;    // to the stage before
+struct RankGroups {
+  // The ranks that share each layer of this stage and replica, in the order of tensor ranks; null when there is one.
+  std::unique_ptr<Communicator> tensor;
+  // Replicas of this stage and tensor rank, in the order of replicas; null when there is one.
+  std::unique_ptr<Communicator> data;
+  // First and last stage of this replica and tensor rank; null unless a tied weight is on both.
+  std::unique_ptr<Communicator> embedding;
+  // By chunk of this rank.
+  std::vector<ChunkGroups> chunks;
 };
 
 absl::StatusOr<RankGroups> SplitGroups(Communicator& world, const ModelShape& model, const Layout& layout);

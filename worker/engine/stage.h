@@ -1,57 +1,33 @@
-// One rank's run of units, and the residual stream that passes through them.
+// What one rank runs of the model: its chunks. Without interleaving there is one.
 //
-// Owned by the trainer, for its thread. Where activations come from and go to is the pipeline's business (pipeline.h).
+// Owned by the trainer, for its thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/plan/layout.h"
-#include "worker/engine/trace_recorder.h"
-#include "worker/model/head_unit.h"
+#include "worker/engine/chunk.h"
 #include "worker/model/unit.h"
 
 namespace muster {
 
 class Stage {
  public:
-  // `context` and what it refers to outlive the stage.
-  Stage(const UnitContext& context, UnitRange units, TraceRecorder& recorder);
+  // `context` is what the rank's units share, but for the slots, which each chunk has of its own; what it refers to
+  // and the recorder outlive the stage. `chunks` as ChunksOf (layout.h) gives them.
+  Stage(const UnitContext& context, const Layout& layout, int64_t pipeline_rank, const std::vector<UnitRange>& chunks,
+        TraceRecorder& recorder);
 
-  bool has_embedding() const { return has_embedding_; }
-  bool has_head() const { return head_ != nullptr; }
-  int64_t slots() const { return context_.slots; }
+  int64_t size() const { return static_cast<int64_t>(chunks_.size()); }
+  Chunk& chunk(int64_t index) const { return *chunks_[static_cast<size_t>(index)]; }
 
-  // The units' errors are those of the communicator.
-  // From input(slot), or the tokens, to output(slot), or the loss.
-  absl::Status Forward(const MicroBatch& batch);
-  // Sum over the counted targets of the last Forward in this slot, nats; 0 without a head.
-  double LossSum(int64_t slot) const;
-  // `gradient`, one of gradients(): of the output when called (anything, with a head), of the input on return.
-  absl::Status Backward(const MicroBatch& batch, const Tensor& gradient);
-
-  // Runs Forward and says which unit is the first whose output is not finite.
-  absl::StatusOr<std::optional<Unit>> FirstNonFiniteUnit(const MicroBatch& batch);
-
-  // By slot, (T, h) compute. Without an embedding, or a head, respectively.
-  const std::vector<Tensor>& inputs() const { return stream_.front(); }
-  const std::vector<Tensor>& outputs() const { return stream_.back(); }
-  // Micro-batch i uses gradients()[i mod size]; (T, h) compute.
-  const std::vector<Tensor>& gradients() const { return gradients_; }
+  bool has_embedding() const { return chunks_.front()->has_embedding(); }
+  bool has_head() const { return chunks_.back()->has_head(); }
 
  private:
-  const UnitContext& context_;
-  TraceRecorder& recorder_;
-  const bool has_embedding_;
-  std::vector<Unit> descriptions_;
-  std::vector<std::string> names_;  // of the units, for the timeline
-  std::vector<std::unique_ptr<ModelUnit>> units_;
-  HeadUnit* head_ = nullptr;                 // the last of units_, where this is the last stage
-  std::vector<std::vector<Tensor>> stream_;  // by unit and slot: its input; one more for the stage's output
-  std::vector<Tensor> gradients_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
 };
 
 }  // namespace muster

@@ -113,8 +113,8 @@ absl::StatusOr<StepVerdict> RankTrainer::ComputeGradients() {
   MUSTER_ASSIGN_OR_RETURN(const int64_t targets, GlobalTargets());
   const double scale = targets > 0 ? policy_.loss_scale() / static_cast<double>(targets) : 0;
   micro_batch_at_ = [this, scale](int64_t i) { return batches_.At(i, static_cast<float>(scale)); };
-  MUSTER_ASSIGN_OR_RETURN(const double loss_sum,
-                          engine.pipeline.Train(config_.layout.accumulation_steps, micro_batch_at_));
+  const auto unit_done = [&](const Unit& unit) { return engine.reduction.GradientsReady(unit.index); };
+  MUSTER_ASSIGN_OR_RETURN(const double loss_sum, engine.pipeline.Train(micro_batch_at_, unit_done));
   return Vote(loss_sum);
 }
 
@@ -122,8 +122,8 @@ absl::StatusOr<StepVerdict> RankTrainer::ComputeGradients() {
 absl::StatusOr<StepDecision> RankTrainer::Judge(const StepVerdict& verdict) {
   StepDecision decision = policy_.Judge(verdict);
   if (decision.event == kNonFiniteEvent) {
-    MUSTER_ASSIGN_OR_RETURN(decision.reason, ExplainNonFinite(*parts_.world, config_, engine_->stage, engine_->pipeline,
-                                                              micro_batch_at_, verdict));
+    MUSTER_ASSIGN_OR_RETURN(decision.reason,
+                            ExplainNonFinite(*parts_.world, config_, engine_->pipeline, micro_batch_at_, verdict));
   }
   const int64_t step = position_.steps_done + 1;
   decision.reason = absl::StrCat("step ", step, ": ", decision.reason);
@@ -248,15 +248,15 @@ absl::Status RankTrainer::Validate() {
   const TraceScope span(engine.recorder, TraceSpan::Category::kPhase, "validation");
   const absl::Duration begin = parts_.clock->SinceBoot();
   double sums[2] = {0, 0};  // of losses, of counted targets
-  const int64_t counted_before = validation_.counted_targets();
+  const auto forward = [&](Chunk& chunk, int64_t /*micro_batch*/, const MicroBatch& batch) -> absl::Status {
+    MUSTER_RETURN_IF_ERROR(chunk.Forward(batch));
+    if (!chunk.has_head()) return absl::OkStatus();
+    sums[0] += chunk.LossSum(batch.slot);
+    sums[1] += static_cast<double>(validation_.counted_targets());
+    return absl::OkStatus();
+  };
   MUSTER_RETURN_IF_ERROR(engine.pipeline.Evaluate(
-      validation_.micro_batches(), [&](int64_t i) { return validation_.Read(i); },
-      [&](int64_t /*i*/, const MicroBatch& batch) -> absl::Status {
-        MUSTER_RETURN_IF_ERROR(engine.stage.Forward(batch));
-        sums[0] += engine.stage.LossSum(batch.slot);
-        return absl::OkStatus();
-      }));
-  if (engine.stage.has_head()) sums[1] = static_cast<double>(validation_.counted_targets() - counted_before);
+      validation_.micro_batches(), [&](int64_t i) { return validation_.Read(i); }, forward));
   MUSTER_RETURN_IF_ERROR(AllReduceSum(*parts_.world, absl::MakeSpan(sums)));
   if (parts_.observer != nullptr) {
     parts_.observer->OnValidation({.step = position_.steps_done,

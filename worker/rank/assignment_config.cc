@@ -18,11 +18,11 @@ namespace {
 absl::StatusOr<std::vector<UnitRange>> StagesOf(const v1::Assignment& assignment, const EngineInputs& inputs) {
   if (assignment.cuts().empty()) return inputs.stages;
   const auto& cuts = assignment.cuts();
-  const bool fits = cuts.size() == inputs.layout.pipeline + 1 && cuts[0] == 0 &&
+  const bool fits = cuts.size() == inputs.layout.virtual_stages() + 1 && cuts[0] == 0 &&
                     cuts[cuts.size() - 1] == inputs.model.units() && std::is_sorted(cuts.begin(), cuts.end());
   if (!fits) {
     return absl::InvalidArgumentError(absl::StrCat("cuts: they do not cut the model's ", inputs.model.units(),
-                                                   " units into ", inputs.layout.pipeline, " stages"));
+                                                   " units into ", inputs.layout.virtual_stages(), " stages"));
   }
   std::vector<UnitRange> stages;
   for (int i = 0; i + 1 < cuts.size(); ++i) stages.push_back({cuts[i], cuts[i + 1]});

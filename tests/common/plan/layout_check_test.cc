@@ -27,6 +27,12 @@ LayoutRequest Good() {
   return request;
 }
 
+Layout ThreeStages() {
+  Layout layout;
+  layout.pipeline = 3;
+  return layout;
+}
+
 // The only problem of `request`.
 Problem OnlyProblem(const LayoutRequest& request) {
   const std::vector<Problem> problems = CheckLayout(request);
@@ -133,18 +139,60 @@ TEST(LayoutCheckTest, SizesOutOfRangeAreNamedAndNothingIsDividedByThem) {
   EXPECT_THAT(fields, testing::ElementsAre("model.heads", "parallelism.tensor", "resources.ranks"));
 }
 
+TEST(LayoutCheckTest, InterleavingTakesMicroBatchesInGroupsOfThePipeline) {
+  LayoutRequest request = Good();
+  request.layout.interleave = 3;
+  EXPECT_THAT(CheckLayout(request), testing::IsEmpty());
+
+  request.global_batch = 48;  // 3 micro-batches of 8 a replica
+  const Problem problem = OnlyProblem(request);
+  EXPECT_EQ(problem.code, "INTERLEAVE_DOES_NOT_FIT");
+  EXPECT_EQ(problem.field, "parallelism.interleave");
+  EXPECT_THAT(problem.message, HasSubstr("groups of pipeline 2, and 3 of a replica are not a multiple of it"));
+  EXPECT_EQ(problem.suggestion, "training.micro_batch that gives one: 1, 2, 3, 4, 6, 12; or use schedule 1f1b");
+  request.layout.micro_batch = 0;
+  EXPECT_THAT(CheckLayout(request), testing::IsEmpty());
+  EXPECT_THAT(LegalMicroBatches(request), testing::ElementsAre(1, 2, 3, 4, 6, 12));
+
+  request.global_batch = 6;
+  EXPECT_THAT(OnlyProblem(request).suggestion, HasSubstr("training.global_batch a multiple of data x pipeline = 4"));
+}
+
+TEST(LayoutCheckTest, InterleavingNeedsAPipelineAndEnoughUnits) {
+  LayoutRequest request = Good();
+  request.layout.interleave = 14;
+  const Problem too_many = OnlyProblem(request);
+  EXPECT_EQ(too_many.field, "parallelism.interleave");
+  EXPECT_THAT(too_many.message, HasSubstr("2 stages x 14 chunks = 28 runs of units, but 12 layers are only 26 units"));
+  request.layout.interleave = 2;
+  request.layout.pipeline = 1;
+  request.layout.data = 4;
+  EXPECT_THAT(OnlyProblem(request).message, HasSubstr("2 chunks on each rank, but parallelism.pipeline is 1"));
+}
+
 TEST(LayoutCheckTest, CutsMustMakeTheStagesInOrder) {
   std::vector<Problem> problems;
-  const std::vector<UnitRange> stages = StagesFromCuts(Good().shape, 3, {4, 9}, &problems);
+  const std::vector<UnitRange> stages = StagesFromCuts(Good().shape, ThreeStages(), {4, 9}, &problems);
   ASSERT_EQ(stages.size(), 3u);
   EXPECT_EQ(stages[1].first, 4);
   EXPECT_EQ(stages[2].last, 26);
   EXPECT_THAT(problems, testing::IsEmpty());
   for (const std::vector<int64_t>& bad : std::vector<std::vector<int64_t>>{{4}, {9, 4}, {4, 26}, {0, 4}, {4, 4}}) {
     problems.clear();
-    EXPECT_THAT(StagesFromCuts(Good().shape, 3, bad, &problems), testing::IsEmpty());
+    EXPECT_THAT(StagesFromCuts(Good().shape, ThreeStages(), bad, &problems), testing::IsEmpty());
     EXPECT_EQ(problems.size(), 1u);
   }
+}
+
+TEST(LayoutCheckTest, InterleavedCutsMakeARunForEveryChunk) {
+  Layout layout = ThreeStages();
+  layout.interleave = 2;
+  std::vector<Problem> problems;
+  EXPECT_EQ(StagesFromCuts(Good().shape, layout, {4, 9, 13, 17, 21}, &problems).size(), 6u);
+  EXPECT_THAT(problems, testing::IsEmpty());
+  EXPECT_THAT(StagesFromCuts(Good().shape, layout, {4, 9}, &problems), testing::IsEmpty());
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0].message, HasSubstr("into 3 stages x 2 chunks = 6 runs"));
 }
 
 TEST(LayoutCheckTest, DivisorsAscend) {

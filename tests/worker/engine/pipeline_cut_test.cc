@@ -19,7 +19,9 @@ TEST_P(PipelineCut, ChangesNoBitOfLossesAndWeights) {
   EngineConfig job = TinyJob();
   job.layout.precision = GetParam().precision;
   job.layout.accumulation_steps = 16;
-  const auto run = [&](const std::vector<int64_t>& cuts) { return RunJob(Cut(job, cuts, GetParam().replicas)); };
+  const auto run = [&](const std::vector<int64_t>& cuts, int64_t interleave = 1) {
+    return RunJob(Cut(job, cuts, GetParam().replicas, interleave));
+  };
 
   const std::vector<RankResult> whole = run({});
   // Units are the embedding, attention and feed-forward of four layers, and the head: 10 in all. Some cuts fall within
@@ -28,6 +30,9 @@ TEST_P(PipelineCut, ChangesNoBitOfLossesAndWeights) {
   ExpectIdentical(run({4}), whole);
   ExpectIdentical(run({2, 5, 8}), whole);
   ExpectIdentical(run({1, 4, 9}), whole);
+  // Several chunks on each of two ranks.
+  ExpectIdentical(run({3, 5, 8}, /*interleave=*/2), whole);
+  ExpectIdentical(run({1, 2, 4, 5, 9}, /*interleave=*/3), whole);
 
   const std::vector<StepReport>& steps = whole[0].steps;
   ASSERT_EQ(steps.size(), 20u);
@@ -48,7 +53,35 @@ TEST(PipelineCut, ChangesNoBitOfAnUntiedModel) {
   EngineConfig job = TinyJob();
   job.model.tied = false;
   job.training.steps = 5;
-  ExpectIdentical(RunJob(Cut(job, {3, 6}, 2)), RunJob(Cut(job, {}, 2)));
+  const std::vector<RankResult> whole = RunJob(Cut(job, {}, 2));
+  ExpectIdentical(RunJob(Cut(job, {3, 6}, 2)), whole);
+  ExpectIdentical(RunJob(Cut(job, {2, 3, 6}, 2, /*interleave=*/2)), whole);
+}
+
+TEST(PipelineCut, InterleavedRanksTakeAsFewMicroBatchesAsThereAreStages) {
+  EngineConfig job = TinyJob();
+  job.training.steps = 5;
+  const std::vector<RankResult> whole = RunJob(job);
+  ExpectIdentical(RunJob(Cut(job, {2, 3, 4, 5, 7, 8, 9}, 1, /*interleave=*/2)), whole);
+}
+
+TEST(PipelineCut, ChangesNoBitOfAValidation) {
+  EngineConfig job = TinyJob();
+  job.training.steps = 2;
+  job.validation = {.every_steps = 1, .windows = 7, .before_first_step = true};
+  const SyntheticSource validation(job.layout.sequence_length, job.model.vocab);
+  const auto run = [&](const std::vector<int64_t>& cuts, int64_t interleave) {
+    return RunJob(Cut(job, cuts, 1, interleave), {.validation = &validation})[0].validations;
+  };
+  const std::vector<ValidationReport> whole = run({}, 1);
+  ASSERT_EQ(whole.size(), 3u);
+  for (const std::vector<ValidationReport>& cut : {run({5}, 1), run({3, 5, 8}, 2)}) {
+    ASSERT_EQ(cut.size(), whole.size());
+    for (size_t i = 0; i < whole.size(); ++i) {
+      EXPECT_EQ(cut[i].loss, whole[i].loss);
+      EXPECT_EQ(cut[i].tokens, whole[i].tokens);
+    }
+  }
 }
 
 TEST(PipelineCut, WorksWithFewerMicroBatchesThanStages) {

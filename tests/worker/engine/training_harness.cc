@@ -106,7 +106,7 @@ EngineConfig TinyJob() {
   return config;
 }
 
-EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t replicas) {
+EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t replicas, int64_t interleave) {
   config.stages.clear();
   int64_t first = 0;
   for (const int64_t cut : cuts) {
@@ -114,7 +114,8 @@ EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t 
     first = cut;
   }
   config.stages.push_back({first, config.model.units()});
-  config.layout.pipeline = static_cast<int64_t>(config.stages.size());
+  config.layout.interleave = interleave;
+  config.layout.pipeline = static_cast<int64_t>(config.stages.size()) / interleave;
   config.layout.accumulation_steps = config.layout.data * config.layout.accumulation_steps / replicas;
   config.layout.data = replicas;
   return config;

@@ -34,9 +34,9 @@ ModelShape TinyModel();
 // that most steps exceed.
 EngineConfig TinyJob();
 
-// The same job cut: `cuts` are the first units of the stages after the first; `replicas` share the micro-batches of the
-// step.
-EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t replicas);
+// The same job cut: `cuts` are the first units of the virtual stages after the first, `interleave` of which each rank
+// of the pipeline runs; `replicas` share the micro-batches of the step.
+EngineConfig Cut(EngineConfig config, const std::vector<int64_t>& cuts, int64_t replicas, int64_t interleave = 1);
 
 using WeightMap = std::map<std::string, std::vector<float>>;
 
