@@ -15,6 +15,10 @@ class ByteTokenizer : public Tokenizer {
   int64_t vocab() const override { return kByteVocab; }
   int32_t end_of_document() const override { return kByteEndOfDocument; }
   absl::Status Encode(absl::string_view text, Sink sink) const override;
+  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> tokens) const override;
+  size_t LastCut(absl::string_view text) const override { return text.size(); }
+  // The same tokenizer as a byte-level BPE without merges, which is what `transformers` can load.
+  std::vector<TokenizerFile> Files() const override;
 };
 
 }  // namespace muster

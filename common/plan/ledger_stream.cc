@@ -9,11 +9,12 @@ constexpr int64_t kTokenBytes = 4;
 
 }  // namespace
 
-// Tokens and targets, i32 each, of the stages that read them. Validation reads one micro-batch at a time.
+// Tokens and targets, i32 each, of the stages that read them. Validation reads one micro-batch at a time. With a mask
+// every stage reads, for each position, where its document begins.
 void AddBatches(LedgerBuilder& builder) {
-  if (!builder.has_embedding() && !builder.has_head()) return;
   const Layout& layout = builder.layout();
-  const int64_t micro_batch_bytes = 2 * builder.rows() * kTokenBytes;
+  if (!builder.has_embedding() && !builder.has_head() && !layout.document_mask) return;
+  const int64_t micro_batch_bytes = (layout.document_mask ? 3 : 2) * builder.rows() * kTokenBytes;
   builder.Add("staging/batches", MemoryCategory::kStaging,
               micro_batch_bytes * layout.accumulation_steps * layout.prefetch_steps, 1, builder.WholeStep());
   builder.Add("staging/validation", MemoryCategory::kStaging, micro_batch_bytes, 1, builder.WholeStep());

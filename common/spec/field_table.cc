@@ -86,8 +86,8 @@ Rules Data() {
   return {
       Number("data.seed", "", "1234", {1, 1.8446744073709551615e19, false, false},
              "keys the order of samples and the initial weights"),
-      Number("data.prefetch_steps", "steps", "2", Counts(1000), "how far the loader reads ahead; this version: 2"),
-      Number("data.loader_threads", "threads", "1", Counts(256), "of the loader; this version: 1"),
+      Number("data.prefetch_steps", "steps", "2", Counts(1000), "of batches in memory, the one in use included"),
+      Number("data.loader_threads", "threads", "1", Counts(256), "of the loader; results do not depend on it"),
       Flag("data.document_mask", "false", "attention does not cross documents; this version: false"),
       Flag("data.packing", "true", "documents fill whole sequences; this version: true"),
   };

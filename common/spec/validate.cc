@@ -6,7 +6,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/plan/layout_check.h"
-#include "common/plan/ledger.h"
 #include "common/spec/field_rules.h"
 #include "common/spec/plan_proto.h"
 #include "common/spec/resolve.h"
@@ -140,10 +139,6 @@ void CheckSupported(const v1::JobSpec& spec, Problems* problems) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   refuse(!spec.model().init_from().empty(), "model.init_from", "starting from a given model", "leave it out");
   refuse(spec.model().frozen_size() > 0, "model.frozen", "freezing parameters", "leave it out");
-  refuse(spec.data().prefetch_steps() != 0 && spec.data().prefetch_steps() != Layout().prefetch_steps, "data.prefetch_steps",
-         absl::StrCat("reading ", spec.data().prefetch_steps(), " steps ahead"),
-         absl::StrCat("use ", Layout().prefetch_steps));
-  refuse(spec.data().loader_threads() > 1, "data.loader_threads", "a loader of several threads", "use 1");
   refuse(spec.data().document_mask(), "data.document_mask", "masking other documents", "use false");
   refuse(spec.data().has_packing() && !spec.data().packing(), "data.packing", "training without packing", "use true");
   refuse(parallelism.interleave() > 1, "parallelism.interleave", "an interleaved pipeline", "leave it out");

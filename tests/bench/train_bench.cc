@@ -68,10 +68,10 @@ class CountingSource : public SampleSource {
  public:
   CountingSource(int64_t sequence_length, int64_t vocab) : sequence_length_(sequence_length), vocab_(vocab) {}
   int64_t sequence_length() const override { return sequence_length_; }
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = static_cast<int32_t>((index * 7919 + static_cast<int64_t>(i) * 31) % vocab_);
-      targets[i] = static_cast<int32_t>((tokens[i] + 31) % vocab_);
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
+    for (size_t i = 0; i < row.tokens.size(); ++i) {
+      row.tokens[i] = static_cast<int32_t>((index * 7919 + static_cast<int64_t>(i) * 31) % vocab_);
+      row.targets[i] = static_cast<int32_t>((row.tokens[i] + 31) % vocab_);
     }
     return absl::OkStatus();
   }

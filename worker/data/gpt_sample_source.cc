@@ -68,20 +68,19 @@ GptSampleSource::WindowAddress GptSampleSource::Shuffled(int64_t index) const {
   return {corpus, order(choice.sample % windows)};
 }
 
-absl::Status GptSampleSource::Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const {
+absl::Status GptSampleSource::Sample(int64_t index, const SampleRows& row) const {
   MUSTER_CHECK(index >= 0, index);
-  if (options_.order == SampleOrder::kShuffled) return ReadWindow(Shuffled(index), tokens, targets);
+  if (options_.order == SampleOrder::kShuffled) return ReadWindow(Shuffled(index), row);
   for (size_t corpus = 0; corpus < corpora_.size(); ++corpus) {
-    if (index < corpora_[corpus].windows) return ReadWindow({corpus, index}, tokens, targets);
+    if (index < corpora_[corpus].windows) return ReadWindow({corpus, index}, row);
     index -= corpora_[corpus].windows;
   }
-  std::fill(tokens.begin(), tokens.end(), 0);
-  std::fill(targets.begin(), targets.end(), kIgnoredSampleTarget);
+  FillIgnored(row);
   return absl::OkStatus();
 }
 
-absl::Status GptSampleSource::ReadWindow(const WindowAddress& address, absl::Span<int32_t> tokens,
-                                         absl::Span<int32_t> targets) const {
+absl::Status GptSampleSource::ReadWindow(const WindowAddress& address, const SampleRows& row) const {
+  const auto [tokens, targets, document_starts] = row;
   const int64_t length = options_.sequence_length;
   MUSTER_CHECK(static_cast<int64_t>(tokens.size()) == length && static_cast<int64_t>(targets.size()) == length,
                tokens.size(), " tokens, ", targets.size(), " targets, length ", length);
@@ -96,6 +95,7 @@ absl::Status GptSampleSource::ReadWindow(const WindowAddress& address, absl::Spa
   dataset.Read(first + 1, targets.subspan(0, count));
   std::fill(tokens.begin() + predicted, tokens.end(), 0);
   std::fill(targets.begin() + predicted, targets.end(), kIgnoredSampleTarget);
+  std::fill(document_starts.begin(), document_starts.end(), 0);
   return absl::OkStatus();
 }
 

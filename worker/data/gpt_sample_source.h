@@ -52,7 +52,7 @@ class GptSampleSource : public SampleSource {
   static absl::StatusOr<std::unique_ptr<GptSampleSource>> Open(const GptSampleSourceOptions& options);
 
   int64_t sequence_length() const override { return options_.sequence_length; }
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override;
+  absl::Status Sample(int64_t index, const SampleRows& row) const override;
 
   // Of all datasets together: one epoch when shuffled and weights follow sizes, the whole validation set when
   // sequential.
@@ -70,7 +70,7 @@ class GptSampleSource : public SampleSource {
 
   GptSampleSource(GptSampleSourceOptions options, std::vector<Corpus> corpora, Blend blend);
   WindowAddress Shuffled(int64_t index) const;
-  absl::Status ReadWindow(const WindowAddress& address, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const;
+  absl::Status ReadWindow(const WindowAddress& address, const SampleRows& row) const;
 
   GptSampleSourceOptions options_;
   std::vector<Corpus> corpora_;

@@ -25,13 +25,15 @@ absl::Status CheckOptions(const PrefetchingLoaderOptions& options) {
   if (options.first_step < 0) return wrong("first_step", options.first_step, "at least 0");
   if (options.first_sample < 0) return wrong("first_sample", options.first_sample, "at least 0");
   if (options.slots < 1) return wrong("slots", options.slots, "at least 1");
+  if (options.threads < 1) return wrong("threads", options.threads, "at least 1");
   return absl::OkStatus();
 }
 
 }  // namespace
 
 int64_t PrefetchingLoader::MemoryElements(const PrefetchingLoaderOptions& options, int64_t sequence_length) {
-  return options.slots * 2 * (options.global_batch / options.replicas) * sequence_length;
+  const int64_t values = options.document_starts ? 3 : 2;  // a position
+  return options.slots * values * (options.global_batch / options.replicas) * sequence_length;
 }
 
 absl::StatusOr<std::unique_ptr<PrefetchingLoader>> PrefetchingLoader::Start(const SampleSource& source,
@@ -52,14 +54,26 @@ PrefetchingLoader::PrefetchingLoader(const SampleSource& source, const Clock& cl
     : source_(source),
       clock_(clock),
       options_(options),
+      slots_(static_cast<size_t>(options.slots)),
+      unclaimed_{options.first_step, 0},
       filled_(options.first_step),
       released_(options.first_step),
       next_(options.first_step) {
-  const size_t half = static_cast<size_t>(options.global_batch / options.replicas * source.sequence_length());
-  for (size_t i = 0; i < static_cast<size_t>(options.slots); ++i) {
-    slots_.push_back({memory.subspan(2 * i * half, half), memory.subspan((2 * i + 1) * half, half), 0});
+  const size_t size = static_cast<size_t>(share() * source.sequence_length());
+  const auto take = [&memory, size] {
+    const absl::Span<int32_t> taken = memory.first(size);
+    memory.remove_prefix(size);
+    return taken;
+  };
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Slot& slot : slots_) {
+      slot.rows.tokens = take();
+      slot.rows.targets = take();
+      if (options.document_starts) slot.rows.document_starts = take();
+    }
   }
-  thread_ = std::thread([this] { Run(); });
+  for (int64_t i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
 PrefetchingLoader::~PrefetchingLoader() {
@@ -67,52 +81,59 @@ PrefetchingLoader::~PrefetchingLoader() {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
-bool PrefetchingLoader::MayFill() const { return stopping_ || filled_ - released_ < options_.slots; }
+bool PrefetchingLoader::Over() const { return stopping_ || !error_.ok() || unclaimed_.step >= options_.end_step; }
 
-bool PrefetchingLoader::MayTake() const { return !error_.ok() || filled_ > next_; }
+bool PrefetchingLoader::MayClaim() const { return Over() || unclaimed_.step - released_ < options_.slots; }
 
-bool PrefetchingLoader::Stopping() const {
-  absl::MutexLock lock(&mutex_);
-  return stopping_;
-}
+// After an error the rows claimed before it are still read: every step before the one that failed gets complete.
+bool PrefetchingLoader::MayTake() const { return filled_ > next_ || (!error_.ok() && claimed_rows_ == 0); }
 
 void PrefetchingLoader::Run() {
-  for (int64_t step = options_.first_step; step < options_.end_step; ++step) {
-    {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &PrefetchingLoader::MayFill));
-      if (stopping_) return;
-    }
-    absl::Status status = FillSlot(step, slots_[static_cast<size_t>(step % options_.slots)]);
-    absl::MutexLock lock(&mutex_);
-    if (stopping_) return;
-    if (!status.ok()) {
-      error_ = absl::Status(status.code(), absl::StrCat("data of step ", step, ": ", status.message()));
-      return;
-    }
-    ++filled_;
+  RowOfStep claimed;
+  SampleRows row;
+  while (Claim(claimed, row)) {
+    const int64_t first_of_step = options_.first_sample + (claimed.step - options_.first_step) * options_.global_batch;
+    Complete(claimed, FillBatch(source_, first_of_step + options_.replica * share() + claimed.row, row));
   }
 }
 
-absl::Status PrefetchingLoader::FillSlot(int64_t step, Slot& slot) {
-  const int64_t share = options_.global_batch / options_.replicas;
-  const int64_t first =
-      options_.first_sample + (step - options_.first_step) * options_.global_batch + options_.replica * share;
-  const size_t length = static_cast<size_t>(source_.sequence_length());
-  slot.counted_targets = 0;
-  // Sample by sample, so that a stop waits for no more than one. Rows of the micro-batches lie in the order of their
-  // samples.
-  for (int64_t row = 0; row < share; ++row) {
-    if (Stopping()) return absl::OkStatus();
-    const size_t at = static_cast<size_t>(row) * length;
-    MUSTER_ASSIGN_OR_RETURN(const int64_t counted, FillBatch(source_, first + row, slot.tokens.subspan(at, length),
-                                                             slot.targets.subspan(at, length)));
-    slot.counted_targets += counted;
+// The next row to read, in the order of samples, once its slot is free; false when there is none any more.
+bool PrefetchingLoader::Claim(RowOfStep& claimed, SampleRows& row) {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &PrefetchingLoader::MayClaim));
+  if (Over()) return false;
+  claimed = unclaimed_;
+  ++claimed_rows_;
+  Slot& slot = SlotOf(claimed.step);
+  if (claimed.row == 0) {
+    slot.step = claimed.step;
+    slot.rows_left = share();
+    slot.counted_targets = 0;
   }
-  return absl::OkStatus();
+  row = Subrows(slot.rows, static_cast<size_t>(claimed.row), 1, static_cast<size_t>(source_.sequence_length()));
+  if (++unclaimed_.row == share()) unclaimed_ = {claimed.step + 1, 0};
+  return true;
+}
+
+void PrefetchingLoader::Complete(const RowOfStep& done, const absl::StatusOr<int64_t>& counted) {
+  absl::MutexLock lock(&mutex_);
+  --claimed_rows_;
+  if (!counted.ok()) {
+    const bool earliest =
+        error_.ok() || done.step < failed_.step || (done.step == failed_.step && done.row < failed_.row);
+    if (!earliest) return;
+    failed_ = done;
+    error_ = absl::Status(counted.status().code(),
+                          absl::StrCat("data of step ", done.step, ": ", counted.status().message()));
+    return;
+  }
+  Slot& slot = SlotOf(done.step);
+  slot.counted_targets += *counted;
+  --slot.rows_left;
+  while (SlotOf(filled_).step == filled_ && SlotOf(filled_).rows_left == 0) ++filled_;
 }
 
 absl::StatusOr<StepBatch> PrefetchingLoader::Next() {
@@ -125,12 +146,13 @@ absl::StatusOr<StepBatch> PrefetchingLoader::Next() {
   mutex_.Await(absl::Condition(this, &PrefetchingLoader::MayTake));
   // Steps that were read before the error are still good.
   if (filled_ <= next_) return error_;
-  const Slot& slot = slots_[static_cast<size_t>(next_ % options_.slots)];
+  const Slot& slot = SlotOf(next_);
   StepBatch batch;
   batch.step = next_++;
-  batch.micro_batches = options_.global_batch / options_.replicas / options_.micro_batch;
-  batch.tokens = slot.tokens;
-  batch.targets = slot.targets;
+  batch.micro_batches = share() / options_.micro_batch;
+  batch.tokens = slot.rows.tokens;
+  batch.targets = slot.rows.targets;
+  batch.document_starts = slot.rows.document_starts;
   batch.counted_targets = slot.counted_targets;
   batch.waited = clock_.SinceBoot() - began;
   return batch;

@@ -28,7 +28,7 @@ Tensor AsTensor(absl::Span<const int32_t> values) {
 
 absl::StatusOr<TrainingBatches> TrainingBatches::Start(const SampleSource& source, const Clock& clock,
                                                        const Layout& layout, int64_t replica, const Position& position,
-                                                       StageMemory& memory) {
+                                                       int64_t loader_threads, StageMemory& memory) {
   if (source.sequence_length() != layout.sequence_length) {
     return absl::InvalidArgumentError(absl::StrCat("training data has sequences of ", source.sequence_length(),
                                                    " tokens, sequence_length is ", layout.sequence_length));
@@ -42,7 +42,9 @@ absl::StatusOr<TrainingBatches> TrainingBatches::Start(const SampleSource& sourc
                                          .first_step = position.steps_done,
                                          .first_sample = position.consumed_samples,
                                          .end_step = position.last_step,
-                                         .slots = layout.prefetch_steps};
+                                         .slots = layout.prefetch_steps,
+                                         .threads = loader_threads,
+                                         .document_starts = layout.document_mask};
   const int64_t elements = PrefetchingLoader::MemoryElements(options, layout.sequence_length);
   MUSTER_ASSIGN_OR_RETURN(
       batches.loader_,
@@ -61,6 +63,9 @@ MicroBatch TrainingBatches::At(int64_t micro_batch, float loss_scale) const {
   if (loader_ != nullptr) {
     result.tokens = AsTensor(batch_.micro_batch_tokens(micro_batch));
     result.targets = AsTensor(batch_.micro_batch_targets(micro_batch));
+    if (!batch_.document_starts.empty()) {
+      result.document_starts = AsTensor(batch_.micro_batch_document_starts(micro_batch));
+    }
   }
   return result;
 }
@@ -69,10 +74,17 @@ ValidationBatches::ValidationBatches(const SampleSource* source, const Layout& l
                                      StageMemory& memory)
     : source_(source), layout_(layout), replica_(replica), windows_(source == nullptr ? 0 : windows) {
   if (!memory.has(kValidationEntry)) return;
-  const int64_t rows = layout.micro_batch * layout.sequence_length;
-  const absl::Span<int32_t> values = HostValues(memory.BindBytes(kValidationEntry), 2 * rows);
-  tokens_ = values.first(static_cast<size_t>(rows));
-  targets_ = values.last(static_cast<size_t>(rows));
+  const int64_t positions = layout.micro_batch * layout.sequence_length;
+  const int64_t values = (layout.document_mask ? 3 : 2) * positions;
+  absl::Span<int32_t> free = HostValues(memory.BindBytes(kValidationEntry), values);
+  const auto take = [&free, positions] {
+    const absl::Span<int32_t> taken = free.first(static_cast<size_t>(positions));
+    free.remove_prefix(taken.size());
+    return taken;
+  };
+  rows_.tokens = take();
+  rows_.targets = take();
+  if (layout.document_mask) rows_.document_starts = take();
 }
 
 int64_t ValidationBatches::micro_batches() const {
@@ -82,17 +94,18 @@ int64_t ValidationBatches::micro_batches() const {
 
 absl::StatusOr<MicroBatch> ValidationBatches::Read(int64_t micro_batch) {
   counted_targets_ = 0;
-  if (tokens_.empty()) return MicroBatch{};
+  if (rows_.tokens.empty()) return MicroBatch{};
   const int64_t first = (micro_batch * layout_.data + replica_) * layout_.micro_batch;
   const int64_t count = std::clamp<int64_t>(windows_ - first, 0, layout_.micro_batch);
-  const size_t filled = static_cast<size_t>(count * layout_.sequence_length);
+  const size_t filled = static_cast<size_t>(count);
+  const size_t length = static_cast<size_t>(layout_.sequence_length);
   if (count > 0) {
-    MUSTER_ASSIGN_OR_RETURN(counted_targets_,
-                            FillBatch(*source_, first, tokens_.first(filled), targets_.first(filled)));
+    MUSTER_ASSIGN_OR_RETURN(counted_targets_, FillBatch(*source_, first, Subrows(rows_, 0, filled, length)));
   }
-  std::fill(tokens_.begin() + static_cast<std::ptrdiff_t>(filled), tokens_.end(), 0);
-  std::fill(targets_.begin() + static_cast<std::ptrdiff_t>(filled), targets_.end(), kIgnoredSampleTarget);
-  return MicroBatch{.tokens = AsTensor(tokens_), .targets = AsTensor(targets_)};
+  FillIgnored(Subrows(rows_, filled, static_cast<size_t>(layout_.micro_batch) - filled, length));
+  MicroBatch batch{.tokens = AsTensor(rows_.tokens), .targets = AsTensor(rows_.targets)};
+  if (!rows_.document_starts.empty()) batch.document_starts = AsTensor(rows_.document_starts);
+  return batch;
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 // Token batches as the stage's micro-batches: of a training step from the prefetching loader, of a validation straight
-// from its source. Stages between the first and the last read no data, and their micro-batches have no tokens.
+// from its source. Stages between the first and the last read no data, and their micro-batches have no tokens; with a
+// document mask every stage reads all of it.
 //
 // Owned by the trainer, for its thread.
 #pragma once
@@ -30,7 +31,8 @@ class TrainingBatches {
   // `replica` of layout.data. The source, clock and memory outlive the batches. INVALID_ARGUMENT when the source's
   // sequences are not layout.sequence_length long.
   static absl::StatusOr<TrainingBatches> Start(const SampleSource& source, const Clock& clock, const Layout& layout,
-                                               int64_t replica, const Position& position, StageMemory& memory);
+                                               int64_t replica, const Position& position, int64_t loader_threads,
+                                               StageMemory& memory);
 
   // Waits for the next step's batch; the one before is gone.
   absl::Status Next();
@@ -69,8 +71,7 @@ class ValidationBatches {
   const Layout layout_;
   const int64_t replica_;
   const int64_t windows_;
-  absl::Span<int32_t> tokens_;   // (micro_batch, sequence); empty where the stage reads no data
-  absl::Span<int32_t> targets_;  // the same shape
+  SampleRows rows_;  // (micro_batch, sequence); empty where the stage reads no data
   int64_t counted_targets_ = 0;
 };
 

@@ -82,6 +82,7 @@ struct EngineConfig {
   PolicyOptions policy;
   ValidationOptions validation;
   CheckpointOptions checkpoint;
+  int64_t loader_threads = 1;  // that read training samples; results do not depend on it
 };
 
 // INVALID_ARGUMENT naming the field when a value is out of range or contradicts another; UNIMPLEMENTED for what the

@@ -319,7 +319,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& con
                                                  {.steps_done = position->steps_done,
                                                   .consumed_samples = position->consumed_samples,
                                                   .last_step = config.training.steps},
-                                                 engine->memory));
+                                                 config.loader_threads, engine->memory));
   ValidationBatches validation(parts.validation, config.layout, replica, config.validation.windows, engine->memory);
   return std::make_unique<RankTrainer>(parts, std::move(engine), *std::move(position), std::move(batches), validation);
 }

@@ -32,9 +32,12 @@ struct UnitContext {
 
 // One micro-batch on its way through a stage.
 struct MicroBatch {
-  int64_t slot = 0;         // where its saved activations are
-  Tensor tokens;            // (T) i32; embedding
-  Tensor targets;           // (T) i32; head
+  int64_t slot = 0;  // where its saved activations are
+  Tensor tokens;     // (T) i32; embedding
+  Tensor targets;    // (T) i32; head
+  // (T) i32, of each position the first of its sequence that it may attend to; attention. Null where documents are not
+  // masked from each other.
+  Tensor document_starts;
   bool accumulate = false;  // backward: add to the gradients of parameters rather than write them
   float loss_scale = 1;     // backward: 1 / counted targets of the global batch
 };

@@ -120,6 +120,7 @@ absl::StatusOr<EngineConfig> MakeEngineConfig(const v1::Assignment& assignment, 
   config.training = TrainingOf(assignment.resolved_spec());
   config.validation = ValidationOf(assignment, validation_windows);
   MUSTER_ASSIGN_OR_RETURN(config.checkpoint, CheckpointsOf(assignment, roots));
+  config.loader_threads = assignment.resolved_spec().data().loader_threads();
   return config;
 }
 

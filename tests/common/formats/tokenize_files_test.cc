@@ -116,10 +116,5 @@ TEST_F(TokenizeFilesTest, LeavesNothingOnAFullDevice) {
   }
 }
 
-TEST(MakeTokenizer, NamesTheKnownOnes) {
-  EXPECT_EQ((*MakeTokenizer("bytes"))->vocab(), 257);
-  EXPECT_THAT(std::string(MakeTokenizer("bpe").status().message()), HasSubstr("this version knows: bytes"));
-}
-
 }  // namespace
 }  // namespace muster

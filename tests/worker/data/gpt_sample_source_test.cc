@@ -44,7 +44,7 @@ class GptSampleSourceTest : public ::testing::Test {
   }
   static Row SampleOf(const SampleSource& source, int64_t index) {
     Row row{std::vector<int32_t>(4, -9), std::vector<int32_t>(4, -9)};
-    EXPECT_TRUE(source.Sample(index, absl::MakeSpan(row.tokens), absl::MakeSpan(row.targets)).ok());
+    EXPECT_TRUE(source.Sample(index, {absl::MakeSpan(row.tokens), absl::MakeSpan(row.targets), {}}).ok());
     return row;
   }
 
@@ -132,8 +132,9 @@ TEST_F(GptSampleSourceTest, SequentialGoesThroughTheDatasetsInTurn) {
 TEST_F(GptSampleSourceTest, CountsTheTargetsOfABatch) {
   const auto source = GptSampleSource::Open(Options({{Make("d", 0, 11)}}, SampleOrder::kSequential)).value();
   std::vector<int32_t> tokens(16), targets(16);
-  EXPECT_EQ(FillBatch(*source, 0, absl::MakeSpan(tokens), absl::MakeSpan(targets)).value(), 10);
-  EXPECT_EQ(FillBatch(*source, 2, absl::MakeSpan(tokens), absl::MakeSpan(targets)).value(), 2);
+  const SampleRows rows = {absl::MakeSpan(tokens), absl::MakeSpan(targets), {}};
+  EXPECT_EQ(FillBatch(*source, 0, rows).value(), 10);
+  EXPECT_EQ(FillBatch(*source, 2, rows).value(), 2);
 }
 
 TEST_F(GptSampleSourceTest, RefusesATokenOutsideTheVocabularyAtOpen) {
@@ -150,8 +151,9 @@ TEST_F(GptSampleSourceTest, RefusesATokenBehindTheScanWhenItIsRead) {
   options.scan_tokens = 90;  // ends within the bad window
   const auto source = GptSampleSource::Open(options).value();
   std::vector<int32_t> tokens(4), targets(4);
-  EXPECT_TRUE(source->Sample(21, absl::MakeSpan(tokens), absl::MakeSpan(targets)).ok());
-  EXPECT_EQ(source->Sample(22, absl::MakeSpan(tokens), absl::MakeSpan(targets)).code(), absl::StatusCode::kOutOfRange);
+  const SampleRows row = {absl::MakeSpan(tokens), absl::MakeSpan(targets), {}};
+  EXPECT_TRUE(source->Sample(21, row).ok());
+  EXPECT_EQ(source->Sample(22, row).code(), absl::StatusCode::kOutOfRange);
 }
 
 TEST_F(GptSampleSourceTest, SaysHowManyTokensAreMissing) {

@@ -25,12 +25,13 @@ class NumberedSource : public SampleSource {
 
   int64_t sequence_length() const override { return 3; }
 
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
     if (index == bad_sample_) return absl::DataLossError("sector 7 is bad");
     if (clock_ != nullptr) clock_->Advance(cost_);
-    std::fill(tokens.begin(), tokens.end(), static_cast<int32_t>(index));
-    std::fill(targets.begin(), targets.end(), static_cast<int32_t>(index + 1));
-    if (index % 4 == 0) targets.back() = kIgnoredSampleTarget;
+    std::fill(row.tokens.begin(), row.tokens.end(), static_cast<int32_t>(index));
+    std::fill(row.targets.begin(), row.targets.end(), static_cast<int32_t>(index + 1));
+    std::fill(row.document_starts.begin(), row.document_starts.end(), static_cast<int32_t>(index % 3));
+    if (index % 4 == 0) row.targets.back() = kIgnoredSampleTarget;
     absl::MutexLock lock(&mutex_);
     ++samples_;
     return absl::OkStatus();
@@ -213,6 +214,50 @@ TEST(PrefetchingLoader, StopsWhateverItIsDoing) {
       loaded.loader.reset();
     }
   }
+}
+
+TEST(PrefetchingLoader, SeveralThreadsGiveTheSameSteps) {
+  NumberedSource source;
+  FakeClock clock;
+  Loaded one = Start(source, clock, Options(2, 1));
+  PrefetchingLoaderOptions options = Options(2, 1);
+  options.threads = 4;
+  options.slots = 3;
+  Loaded four = Start(source, clock, options);
+  for (int step = 0; step < 40; ++step) {
+    const StepBatch expected = one.loader->Next().value();
+    const StepBatch batch = four.loader->Next().value();
+    EXPECT_EQ(batch.tokens, expected.tokens);
+    EXPECT_EQ(batch.targets, expected.targets);
+    EXPECT_EQ(batch.counted_targets, expected.counted_targets);
+  }
+}
+
+TEST(PrefetchingLoader, OfSeveralThreadsTheEarliestErrorIsReported) {
+  FakeClock clock;
+  NumberedSource source(nullptr, absl::ZeroDuration(), /*bad_sample=*/17);
+  for (int again = 0; again < 20; ++again) {
+    PrefetchingLoaderOptions options = Options(1, 0);
+    options.threads = 3;
+    options.slots = 4;
+    Loaded loaded = Start(source, clock, options);
+    EXPECT_TRUE(loaded.loader->Next().ok());
+    EXPECT_TRUE(loaded.loader->Next().ok());
+    EXPECT_EQ(loaded.loader->Next().status().message(), "data of step 2: sector 7 is bad");
+  }
+}
+
+TEST(PrefetchingLoader, BringsDocumentStartsWhenAsked) {
+  NumberedSource source;
+  FakeClock clock;
+  PrefetchingLoaderOptions options = Options(2, 1);
+  EXPECT_TRUE(Start(source, clock, options).loader->Next()->document_starts.empty());
+  options.document_starts = true;
+  Loaded loaded = Start(source, clock, options);
+  const StepBatch batch = loaded.loader->Next().value();
+  EXPECT_EQ(batch.document_starts.size(), batch.tokens.size());
+  // Sample i says i mod 3: the second micro-batch has samples 6 and 7.
+  EXPECT_THAT(batch.micro_batch_document_starts(1), ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
 TEST(PrefetchingLoader, NamesTheOptionThatIsWrong) {

@@ -17,9 +17,10 @@ namespace {
 class IndexSource : public SampleSource {
  public:
   int64_t sequence_length() const override { return 4; }
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
-    std::fill(tokens.begin(), tokens.end(), static_cast<int32_t>(index));
-    std::fill(targets.begin(), targets.end(), static_cast<int32_t>(index));
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
+    std::fill(row.tokens.begin(), row.tokens.end(), static_cast<int32_t>(index));
+    std::fill(row.targets.begin(), row.targets.end(), static_cast<int32_t>(index));
+    std::fill(row.document_starts.begin(), row.document_starts.end(), static_cast<int32_t>(index % 3));
     return absl::OkStatus();
   }
 };
@@ -43,7 +44,8 @@ TEST(TrainingBatches, ContinueWhereTheCheckpointStopped) {
   const IndexSource source;
   StageMemory memory = WholeModelMemory(*device, TwoReplicas());
   absl::StatusOr<TrainingBatches> batches = TrainingBatches::Start(
-      source, *clock, TwoReplicas(), /*replica=*/1, {.steps_done = 3, .consumed_samples = 100, .last_step = 9}, memory);
+      source, *clock, TwoReplicas(), /*replica=*/1, {.steps_done = 3, .consumed_samples = 100, .last_step = 9},
+      /*loader_threads=*/1, memory);
   ASSERT_TRUE(batches.ok()) << batches.status().ToString();
   ASSERT_TRUE(batches->Next().ok());
   // The step is samples 100 to 107, of which the second replica has the last four.
@@ -54,6 +56,26 @@ TEST(TrainingBatches, ContinueWhereTheCheckpointStopped) {
   EXPECT_TRUE(batches->At(1, 1).accumulate);
 }
 
+TEST(TrainingBatches, WithADocumentMaskAStageInTheMiddleReadsWhereDocumentsBegin) {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  const std::unique_ptr<Clock> clock = MakeSystemClock();
+  const IndexSource source;
+  Layout layout = TwoReplicas();
+  layout.pipeline = 3;
+  const int64_t middle_rank = RankOf(layout, {.pipeline = 1});
+  const auto batches_of = [&](bool document_mask) {
+    layout.document_mask = document_mask;
+    StageMemory memory = *StageMemory::Allocate(*device, BuildLedger(TinyModel(), layout, {{0, 2}, {2, 4}, {4, 10}}, middle_rank));
+    TrainingBatches batches = *TrainingBatches::Start(source, *clock, layout, 0, {.last_step = 1}, 1, memory);
+    EXPECT_TRUE(batches.Next().ok());
+    const MicroBatch batch = batches.At(1, 1);  // samples 2 and 3; sample i says i mod 3
+    const int32_t* starts = batch.document_starts.as<int32_t>();
+    return starts == nullptr ? std::vector<int32_t>() : std::vector<int32_t>(starts, starts + 8);
+  };
+  EXPECT_THAT(batches_of(true), testing::ElementsAre(2, 2, 2, 2, 0, 0, 0, 0));
+  EXPECT_TRUE(batches_of(false).empty());
+}
+
 TEST(TrainingBatches, RefuseASourceOfOtherLength) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
   const std::unique_ptr<Clock> clock = MakeSystemClock();
@@ -61,7 +83,7 @@ TEST(TrainingBatches, RefuseASourceOfOtherLength) {
   layout.sequence_length = 8;
   StageMemory memory = WholeModelMemory(*device, layout);
   const absl::StatusOr<TrainingBatches> batches =
-      TrainingBatches::Start(IndexSource(), *clock, layout, 0, {.last_step = 1}, memory);
+      TrainingBatches::Start(IndexSource(), *clock, layout, 0, {.last_step = 1}, 1, memory);
   EXPECT_EQ(batches.status().message(), "training data has sequences of 4 tokens, sequence_length is 8");
 }
 

@@ -88,9 +88,9 @@ class OracleSource : public SampleSource {
         tokens_(oracle.Values<int32_t>("tokens")),
         targets_(oracle.Values<int32_t>("targets")) {}
   int64_t sequence_length() const override { return sequence_length_; }
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
-    std::copy_n(tokens_.begin() + index * sequence_length_, sequence_length_, tokens.begin());
-    std::copy_n(targets_.begin() + index * sequence_length_, sequence_length_, targets.begin());
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
+    std::copy_n(tokens_.begin() + index * sequence_length_, sequence_length_, row.tokens.begin());
+    std::copy_n(targets_.begin() + index * sequence_length_, sequence_length_, row.targets.begin());
     return absl::OkStatus();
   }
   std::vector<int32_t>& tokens() { return tokens_; }

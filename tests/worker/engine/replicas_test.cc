@@ -51,9 +51,9 @@ TEST(Accumulation, OfFourMicroBatchesEqualsOneOfFourTimesTheSize) {
 class LopsidedSource : public SyntheticSource {
  public:
   using SyntheticSource::SyntheticSource;
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
-    const absl::Status status = SyntheticSource::Sample(index, tokens, targets);
-    if (index % 8 < 2) std::fill(targets.begin(), targets.end(), kIgnoredSampleTarget);
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
+    const absl::Status status = SyntheticSource::Sample(index, row);
+    if (index % 8 < 2) std::fill(row.targets.begin(), row.targets.end(), kIgnoredSampleTarget);
     return status;
   }
 };

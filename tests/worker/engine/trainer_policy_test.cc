@@ -34,16 +34,16 @@ class SpoiltSource : public SampleSource {
       : spoilt_(spoilt), first_omitted_(first_omitted), omitted_(omitted) {}
 
   int64_t sequence_length() const override { return 16; }
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
     if (index >= first_omitted_) index += omitted_;
     const bool bad = index / kBatch == kBadStep - 1;
     int32_t token = static_cast<int32_t>(index * 37 % kRareToken);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = token;
+    for (size_t i = 0; i < row.tokens.size(); ++i) {
+      row.tokens[i] = token;
       token = (token * 7 + 3) % kRareToken;
-      targets[i] = bad && spoilt_ == Spoilt::kTargets ? (token + 30) % kRareToken : token;
+      row.targets[i] = bad && spoilt_ == Spoilt::kTargets ? (token + 30) % kRareToken : token;
     }
-    if (bad && spoilt_ == Spoilt::kTokens) tokens[3] = kRareToken;
+    if (bad && spoilt_ == Spoilt::kTokens) row.tokens[3] = kRareToken;
     return absl::OkStatus();
   }
 

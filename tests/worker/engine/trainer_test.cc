@@ -69,7 +69,7 @@ int64_t CountedTargets(const SampleSource& source, int64_t samples) {
   std::vector<int32_t> tokens(length), targets(length);
   int64_t counted = 0;
   for (int64_t i = 0; i < samples; ++i) {
-    EXPECT_TRUE(source.Sample(i, absl::MakeSpan(tokens), absl::MakeSpan(targets)).ok());
+    EXPECT_TRUE(source.Sample(i, {absl::MakeSpan(tokens), absl::MakeSpan(targets), {}}).ok());
     counted += std::count_if(targets.begin(), targets.end(), [](int32_t target) { return target >= 0; });
   }
   return counted;
@@ -176,9 +176,9 @@ TEST(Trainer, EndsOnEveryRankWhenOnePeerFails) {
 class FailingSource : public SyntheticSource {
  public:
   using SyntheticSource::SyntheticSource;
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override {
+  absl::Status Sample(int64_t index, const SampleRows& row) const override {
     if (index >= 40) return absl::DataLossError("train.bin ends at byte 1280");
-    return SyntheticSource::Sample(index, tokens, targets);
+    return SyntheticSource::Sample(index, row);
   }
 };
 

@@ -65,20 +65,24 @@ absl::Status RunRank(EngineConfig config, const RunOptions& options, const Sampl
 
 }  // namespace
 
-absl::Status SyntheticSource::Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const {
+absl::Status SyntheticSource::Sample(int64_t index, const SampleRows& row) const {
   uint64_t state = static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15 + 1;
   const auto random = [&](int64_t bound) {
     state = state * 6364136223846793005 + 1442695040888963407;
     return static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(bound));
   };
   int64_t token = random(vocab_);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<int32_t>(token);
+  for (size_t i = 0; i < row.tokens.size(); ++i) {
+    row.tokens[i] = static_cast<int32_t>(token);
     token = random(3) == 0 ? random(vocab_) : (token * 5 + 3) % vocab_;
-    targets[i] = static_cast<int32_t>(token);
+    row.targets[i] = static_cast<int32_t>(token);
+  }
+  const int64_t document = 3 + index % 7;  // positions of one
+  for (size_t i = 0; i < row.document_starts.size(); ++i) {
+    row.document_starts[i] = static_cast<int32_t>(static_cast<int64_t>(i) / document * document);
   }
   for (int64_t ignored = 0; ignored < index % 4; ++ignored) {
-    targets[static_cast<size_t>(random(sequence_length_))] = kIgnoredSampleTarget;
+    row.targets[static_cast<size_t>(random(sequence_length_))] = kIgnoredSampleTarget;
   }
   return absl::OkStatus();
 }

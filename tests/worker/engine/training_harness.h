@@ -20,7 +20,7 @@ class SyntheticSource : public SampleSource {
  public:
   SyntheticSource(int64_t sequence_length, int64_t vocab) : sequence_length_(sequence_length), vocab_(vocab) {}
   int64_t sequence_length() const override { return sequence_length_; }
-  absl::Status Sample(int64_t index, absl::Span<int32_t> tokens, absl::Span<int32_t> targets) const override;
+  absl::Status Sample(int64_t index, const SampleRows& row) const override;
 
  private:
   const int64_t sequence_length_;
