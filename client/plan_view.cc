@@ -24,6 +24,7 @@ std::string LayoutLine(const v1::PlanLayout& layout) {
   for (const auto& [name, size] : sizes) {
     if (size > 1) cuts.push_back(absl::StrCat(name, " ", size));
   }
+  if (layout.interleave() > 1) cuts.push_back(absl::StrCat(layout.interleave(), " chunks"));
   const int64_t ranks = layout.data() * layout.tensor() * layout.pipeline();
   std::string line = absl::StrCat(ranks, ranks == 1 ? " rank" : " ranks");
   if (!cuts.empty()) absl::StrAppend(&line, ", ", absl::StrJoin(cuts, " x "));
@@ -32,6 +33,7 @@ std::string LayoutLine(const v1::PlanLayout& layout) {
   absl::StrAppend(&line, " = ", layout.data() * layout.micro_batch() * layout.accumulation_steps(), ", ",
                   layout.precision(), layout.recompute() == "none" ? ", no recompute" : ", recompute ");
   if (layout.recompute() != "none") line += layout.recompute();
+  if (layout.optimizer_sharding()) line += ", optimizer state sharded";
   return line;
 }
 
@@ -106,7 +108,13 @@ void AddStages(std::string& text, const v1::Plan& plan) {
   if (plan.stages_size() < 2) return;
   for (int i = 0; i < plan.stages_size(); ++i) {
     const v1::PlanStage& stage = plan.stages(i);
-    absl::StrAppend(&text, "stage  ", i, "      ", stage.units().empty() ? "" : stage.units(0), " .. ",
+    if (plan.layout().interleave() > 1) {
+      const std::string number = absl::StrCat(i % plan.layout().pipeline(), " chunk ", i / plan.layout().pipeline());
+      absl::StrAppendFormat(&text, "stage  %-11s ", number);
+    } else {
+      absl::StrAppendFormat(&text, "stage  %-6d ", i);
+    }
+    absl::StrAppend(&text, stage.units().empty() ? "" : stage.units(0), " .. ",
                     stage.units().empty() ? "" : stage.units(stage.units_size() - 1), "  ",
                     FormatCount(stage.parameters()), " parameters");
     if (i < plan.pipeline().in_flight_size()) {

@@ -51,9 +51,12 @@ void FillTraining(const v1::ModelSpec& model, v1::TrainingSpec* training) {
 void FillParallelism(v1::ParallelismSpec* parallelism) {
   parallelism->set_tensor(Or<int64_t>(parallelism->tensor(), 1));
   parallelism->set_pipeline(Or<int64_t>(parallelism->pipeline(), 1));
-  parallelism->set_schedule(Or<std::string>(parallelism->schedule(), "1f1b"));
-  parallelism->set_interleave(Or<int64_t>(parallelism->interleave(), 1));
-  if (!parallelism->has_sequence_parallel()) parallelism->set_sequence_parallel(false);
+  // Each of schedule and interleave says the other.
+  parallelism->set_schedule(
+      Or<std::string>(parallelism->schedule(), parallelism->interleave() > 1 ? "interleaved" : "1f1b"));
+  parallelism->set_interleave(Or<int64_t>(parallelism->interleave(), parallelism->schedule() == "interleaved" ? 2 : 1));
+  if (parallelism->zero_stage() == 1) parallelism->set_optimizer_sharding(true);
+  if (!parallelism->has_sequence_parallel()) parallelism->set_sequence_parallel(parallelism->tensor() > 1);
   parallelism->set_context(Or<int64_t>(parallelism->context(), 1));
   parallelism->set_expert(Or<int64_t>(parallelism->expert(), 1));
   parallelism->set_rebalance(Or<std::string>(parallelism->rebalance(), "off"));

@@ -134,17 +134,24 @@ Rules Parallelism() {
       NumberOrAuto("parallelism.data", "replicas", Counts(kLargestRanks), "ranks / (tensor x pipeline) when auto"),
       Number("parallelism.tensor", "ranks", "1", Counts(kLargestRanks), "that share each layer; this version: 1"),
       Number("parallelism.pipeline", "stages", "1", Counts(kLargestPipeline), "that the layers are cut into"),
-      Choice("parallelism.schedule", "1f1b", {"1f1b", "interleaved"}, {"interleaved"}, "of the micro-batches"),
-      Number("parallelism.interleave", "chunks", "1", Counts(64), "model chunks of a rank; this version: 1"),
+      Choice("parallelism.schedule", "1f1b", {"1f1b", "interleaved"}, {},
+             "of the micro-batches; interleaved has a smaller bubble, more transfers, and the same results to the bit"),
+      Number("parallelism.interleave", "chunks", "1", Counts(kLargestInterleave),
+             "of the model on each rank, 2 or more with the interleaved schedule: the bubble is divided by them, and "
+             "micro-batches come in groups of `pipeline`"),
       Flag("parallelism.optimizer_sharding", "false",
            "each replica keeps the optimizer state of its share of the rows only (ZeRO-1): the same results in less "
            "memory"),
-      Flag("parallelism.sequence_parallel", "with tensor > 1", "beside tensor parallelism; this version: false"),
-      Number("parallelism.cuts", "units", "even in FLOPs", Counts(2 * kLargestLayers + 1),
-             "first unit of each stage after the first"),
+      Flag("parallelism.sequence_parallel", "with tensor > 1",
+           "tensor ranks share the rows between the layers too; always so with tensor > 1"),
+      Number(
+          "parallelism.cuts", "units", "even in FLOPs", Counts(2 * kLargestLayers + 1),
+          "first unit of each stage after the first (of each chunk, in model order, when interleaved); units are the "
+          "embedding, attention and feed-forward of each layer, and the head"),
       Number("parallelism.context", "ranks", "1", Counts(kLargestRanks), "that share a sequence; this version: 1"),
       Number("parallelism.expert", "ranks", "1", Counts(kLargestRanks), "that share the experts; this version: 1"),
-      Number("parallelism.zero_stage", "", "0", {0, 3, false, false}, "what is sharded over replicas; this version: 0"),
+      Number("parallelism.zero_stage", "", "0", {0, 3, false, false},
+             "1 is the same as optimizer_sharding; 2 and 3 are not in this version"),
       Choice("parallelism.rebalance", "off", {"off", "auto"}, {"auto"}, "a better cut is applied at a checkpoint"),
   };
 }

@@ -37,6 +37,7 @@ Layout ToLayout(const v1::JobSpec& spec) {
   layout.data = spec.parallelism().data();
   layout.tensor = spec.parallelism().tensor();
   layout.pipeline = spec.parallelism().pipeline();
+  layout.interleave = spec.parallelism().interleave();
   layout.micro_batch = spec.training().micro_batch();
   layout.sequence_length = spec.training().sequence_length();
   layout.precision = ToPrecision(spec.training().precision());
@@ -56,7 +57,7 @@ void ToProto(const Layout& layout, v1::PlanLayout* proto) {
   proto->set_accumulation_steps(layout.accumulation_steps);
   proto->set_recompute(RecomputeName(layout.recompute));
   proto->set_optimizer_sharding(layout.optimizer_sharding);
-  proto->set_interleave(1);
+  proto->set_interleave(layout.interleave);
   proto->set_precision(PrecisionName(layout.precision));
   proto->set_sequence_length(layout.sequence_length);
 }
@@ -123,8 +124,7 @@ JobPlanRequest ToPlanRequest(const v1::JobSpec& spec, std::vector<Problem>* prob
   request.device = spec.resources().device() == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
   const auto& cuts = spec.parallelism().cuts();
   if (!cuts.empty()) {
-    request.stages =
-        StagesFromCuts(request.job.shape, request.job.layout, {cuts.begin(), cuts.end()}, problems);
+    request.stages = StagesFromCuts(request.job.shape, request.job.layout, {cuts.begin(), cuts.end()}, problems);
   }
   return request;
 }
@@ -140,7 +140,8 @@ EngineInputs ToEngineInputs(const v1::JobSpec& resolved) {
   inputs.layout.accumulation_steps = request.job.global_batch / replica_rows;
   inputs.stages = request.stages;
   if (inputs.stages.empty()) inputs.stages = {{0, inputs.model.units()}};  // one stage has no cuts
-  MUSTER_CHECK(static_cast<int64_t>(inputs.stages.size()) == inputs.layout.pipeline, "the spec is not resolved");
+  MUSTER_CHECK(static_cast<int64_t>(inputs.stages.size()) == inputs.layout.virtual_stages(),
+               "the spec is not resolved");
   return inputs;
 }
 

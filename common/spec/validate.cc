@@ -141,12 +141,10 @@ void CheckSupported(const v1::JobSpec& spec, Problems* problems) {
   refuse(spec.model().frozen_size() > 0, "model.frozen", "freezing parameters", "leave it out");
   refuse(spec.data().document_mask(), "data.document_mask", "masking other documents", "use false");
   refuse(spec.data().has_packing() && !spec.data().packing(), "data.packing", "training without packing", "use true");
-  refuse(parallelism.interleave() > 1, "parallelism.interleave", "an interleaved pipeline", "leave it out");
-  refuse(parallelism.sequence_parallel(), "parallelism.sequence_parallel", "sequence parallelism", "leave it out");
   refuse(parallelism.context() > 1, "parallelism.context", "context parallelism", "leave it out");
   refuse(parallelism.expert() > 1, "parallelism.expert", "expert parallelism", "leave it out");
-  refuse(parallelism.zero_stage() > 0, "parallelism.zero_stage", absl::StrCat("ZeRO stage ", parallelism.zero_stage()),
-         "use 0");
+  refuse(parallelism.zero_stage() > 1, "parallelism.zero_stage", absl::StrCat("ZeRO stage ", parallelism.zero_stage()),
+         "use 1");
   refuse(!spec.policy().queue().empty() && spec.policy().queue() != "default", "policy.queue",
          "a queue other than \"default\"", "leave it out");
   refuse(spec.policy().has_start_deadline(), "policy.start_deadline", "a start deadline", "leave it out");
@@ -161,8 +159,28 @@ void CheckNameIsNoId(const v1::JobSpec& spec, Problems* problems) {
                        "choose a name that is not \"job-\" and a number"});
 }
 
+// REQUIRES: defaults are filled.
+void CheckParallelism(const v1::ParallelismSpec& parallelism, Problems* problems) {
+  const bool interleaved = parallelism.schedule() == "interleaved";
+  if (interleaved && parallelism.interleave() == 1) {
+    problems->push_back({"INTERLEAVE_DOES_NOT_FIT", "parallelism.interleave",
+                         "1 chunk on each rank cannot be interleaved", "use 2 or more, or schedule 1f1b"});
+  } else if (!interleaved && parallelism.interleave() > 1) {
+    problems->push_back(
+        {"INTERLEAVE_DOES_NOT_FIT", "parallelism.interleave",
+         absl::StrCat(parallelism.interleave(), " chunks on each rank, but parallelism.schedule is 1f1b"),
+         "use schedule interleaved, or leave it out"});
+  }
+  if (parallelism.tensor() > 1 && !parallelism.sequence_parallel()) {
+    problems->push_back({"SEQUENCE_PARALLEL_NEEDED", "parallelism.sequence_parallel",
+                         "false with tensor > 1 would send the same bytes and hold more activations; it is always on",
+                         "leave it out"});
+  }
+}
+
 // Fields that are right by themselves and contradict each other.
 void CheckTogether(const v1::JobSpec& spec, Problems* problems) {
+  CheckParallelism(spec.parallelism(), problems);
   const v1::LearningRateScheduleSpec& schedule = spec.training().schedule();
   if (schedule.warmup_steps() > spec.training().steps()) {
     problems->push_back(

@@ -62,5 +62,22 @@ TEST(PlanViewTest, ARankOverItsMemoryIsShownWithWhatIsMissing) {
   EXPECT_THAT(text, HasSubstr("Nothing was changed."));
 }
 
+TEST(PlanViewTest, ChunksAreShownWithTheRankOfThePipelineThatRunsThem) {
+  v1::Plan plan = FeasiblePlan();
+  plan.mutable_layout()->set_pipeline(2);
+  plan.mutable_layout()->set_interleave(2);
+  for (int i = 0; i < 4; ++i) {
+    v1::PlanStage& stage = *plan.add_stages();
+    stage.add_units(i == 0 ? "embedding" : "3.ffn");
+    stage.set_parameters(1000);
+    plan.mutable_pipeline()->add_in_flight(4 - i);
+  }
+  const std::string text = PlanText("interleaved", plan, Palette(false));
+  EXPECT_THAT(text, HasSubstr("pipeline 2 x 2 chunks"));
+  EXPECT_THAT(text,
+              HasSubstr("stage  0 chunk 0   embedding .. embedding  1,000 parameters, 4 micro-batches in flight"));
+  EXPECT_THAT(text, HasSubstr("stage  1 chunk 1   3.ffn .. 3.ffn  1,000 parameters, 1 micro-batch in flight"));
+}
+
 }  // namespace
 }  // namespace muster

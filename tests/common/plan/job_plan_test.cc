@@ -51,6 +51,47 @@ TEST(JobPlanTest, AJobThatFitsIsDescribedWhole) {
   EXPECT_GE(plan.bubble_of_ideal, UniformBubbleOfIdeal(2, 8));
 }
 
+TEST(JobPlanTest, InterleavingIsPlannedByChunkAndShrinksTheBubble) {
+  JobPlanRequest request = Small();
+  const JobPlan plain = BuildJobPlan(request);
+  request.job.layout.interleave = 2;
+  const JobPlan plan = BuildJobPlan(request);
+  ASSERT_TRUE(plan.feasible);
+  ASSERT_EQ(plan.stages.size(), 4u);
+  EXPECT_EQ(plan.ranks.size(), 4u);
+  // Rank 0 runs virtual stages 0 and 2: 2 (p - 1) + p forwards and one more come before its first backward, p of each
+  // group through each chunk in turn.
+  EXPECT_EQ(plan.stages[0].in_flight, 4);
+  EXPECT_EQ(plan.stages[2].in_flight, 2);
+  EXPECT_LT(plan.bubble_of_total, plain.bubble_of_total);
+  // The four more micro-batches in flight are of half as many units each: it takes more memory.
+  EXPECT_GT(plan.ranks[0].arena_bytes, plain.ranks[0].arena_bytes);
+}
+
+// What FillMemory relies on: it plans one rank of a stage.
+TEST(JobPlanTest, RanksOfAStageAreAlikeHoweverUnevenTheirShares) {
+  ModelShape shape = Small().job.shape;
+  shape.vocab = 257;  // padded for a tensor group of 4
+  Layout layout = Small().job.layout;
+  layout.data = 3;
+  layout.tensor = 4;
+  layout.interleave = 2;
+  layout.accumulation_steps = 4;
+  layout.optimizer_sharding = true;  // 257 and 128 rows over 3 replicas
+  const std::vector<UnitRange> stages = BalancedStages(shape, layout);
+  for (int64_t rank = 0; rank < layout.ranks(); ++rank) {
+    const int64_t stage = CoordinateOf(layout, rank).pipeline;
+    const std::vector<UnitRange> chunks = ChunksOf(layout, stages, stage);
+    const Ledger first = BuildLedger(shape, layout, chunks, RankOf(layout, {0, 0, stage}));
+    const Ledger mine = BuildLedger(shape, layout, chunks, rank);
+    ASSERT_EQ(mine.entries.size(), first.entries.size()) << "rank " << rank;
+    for (size_t i = 0; i < mine.entries.size(); ++i) {
+      EXPECT_EQ(mine.entries[i].name, first.entries[i].name);
+      EXPECT_EQ(mine.entries[i].bytes(), first.entries[i].bytes()) << mine.entries[i].name << " of rank " << rank;
+    }
+  }
+}
+
 TEST(JobPlanTest, RanksAreInOrderAndTheirBytesAddUp) {
   const JobPlan plan = BuildJobPlan(Small());
   ASSERT_EQ(plan.ranks.size(), 4u);

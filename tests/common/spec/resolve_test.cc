@@ -41,6 +41,25 @@ TEST(ResolveTest, ResolvingAgainChangesNothing) {
   EXPECT_EQ(once.plan.ranks[0].total_bytes, twice.plan.ranks[0].total_bytes);
 }
 
+TEST(ResolveTest, AnInterleavedPipelineIsCutIntoItsChunksAndReachesTheEngine) {
+  const std::string text = JobWith("pipeline: 2}", "pipeline: 2, schedule: interleaved, zero_stage: 1}");
+  const ResolvedJob job = ResolveSpec(SpecOf(text), {0, "job-7"});
+  ASSERT_TRUE(job.plan.feasible);
+  EXPECT_EQ(job.spec.parallelism().interleave(), 2);
+  EXPECT_EQ(job.spec.parallelism().cuts_size(), 3);
+  EXPECT_TRUE(job.spec.parallelism().optimizer_sharding());
+  const EngineInputs inputs = ToEngineInputs(job.spec);
+  EXPECT_EQ(inputs.layout.interleave, 2);
+  EXPECT_EQ(inputs.stages.size(), 4u);
+  const v1::Plan plan = ToProto(job.plan);
+  EXPECT_EQ(plan.layout().interleave(), 2);
+  EXPECT_EQ(plan.stages_size(), 4);
+  EXPECT_EQ(plan.pipeline().in_flight_size(), 4);
+
+  const ResolvedJob again = ResolveSpec(job.spec, {0, "job-7"});
+  EXPECT_TRUE(MessageDifferencer::Equals(job.spec, again.spec));
+}
+
 TEST(ResolveTest, TheDevicesMemoryStandsInForTheSpecs) {
   const v1::JobSpec spec = SpecOf(JobWith(", memory_per_rank: 512MiB", ""));
   EXPECT_TRUE(ResolveSpec(spec, {512 * kMiB, ""}).plan.feasible);

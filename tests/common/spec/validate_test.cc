@@ -54,17 +54,45 @@ TEST(ValidateTest, EveryLaterFeatureIsRefusedByName) {
   spec.mutable_parallelism()->set_context(2);
   spec.mutable_parallelism()->set_expert(2);
   spec.mutable_parallelism()->set_rebalance("auto");
-  spec.mutable_parallelism()->set_sequence_parallel(true);
   spec.mutable_policy()->set_queue("research");
   spec.mutable_policy()->set_loss_spike("rewind");
   spec.mutable_policy()->set_non_finite("skip");
   spec.mutable_policy()->mutable_start_deadline()->set_seconds(60);
   const std::vector<Problem> problems = ValidateSpec(spec);
-  EXPECT_EQ(problems.size(), 14u);
+  EXPECT_EQ(problems.size(), 13u);
   for (const Problem& problem : problems) {
     EXPECT_EQ(problem.code, "NOT_SUPPORTED_YET") << problem.field;
     EXPECT_THAT(problem.message, HasSubstr("not supported yet by this version")) << problem.field;
   }
+}
+
+TEST(ValidateTest, ScheduleAndInterleaveMustAgree) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_parallelism()->set_interleave(2);
+  EXPECT_THAT(ValidateSpec(spec), testing::IsEmpty());
+  spec.mutable_parallelism()->set_schedule("1f1b");
+  std::vector<Problem> problems = ValidateSpec(spec);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].field, "parallelism.interleave");
+  EXPECT_EQ(problems[0].message, "2 chunks on each rank, but parallelism.schedule is 1f1b");
+
+  spec.mutable_parallelism()->set_schedule("interleaved");
+  EXPECT_THAT(ValidateSpec(spec), testing::IsEmpty());
+  spec.mutable_parallelism()->set_interleave(1);
+  problems = ValidateSpec(spec);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].suggestion, "use 2 or more, or schedule 1f1b");
+}
+
+TEST(ValidateTest, TensorRanksAlwaysShareTheRows) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_parallelism()->set_tensor(2);
+  spec.mutable_parallelism()->set_data(1);
+  spec.mutable_parallelism()->set_sequence_parallel(false);
+  const std::vector<Problem> problems = ValidateSpec(spec);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_EQ(problems[0].field, "parallelism.sequence_parallel");
+  EXPECT_THAT(problems[0].message, HasSubstr("it is always on"));
 }
 
 TEST(ValidateTest, ViolationsUseThePathsOfTheSchema) {
