@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "tests/support/rank_harness.h"
 #include "worker/engine/stage_parameters.h"
 
 namespace muster {
@@ -130,11 +129,13 @@ std::vector<RankResult> RunJob(const EngineConfig& config, const RunOptions& opt
   const SampleSource& train = options.train != nullptr ? *options.train : synthetic;
   std::vector<RankResult> results(static_cast<size_t>(config.layout.ranks()));
   // A rank that fails only leaves: peers that need it notice, as they would of a process that has exited.
-  EXPECT_TRUE(AllOk(RunRanks(static_cast<int>(config.layout.ranks()), [&](Communicator& world) {
+  const auto run_rank = [&](Communicator& world) {
     RankResult& result = results[static_cast<size_t>(world.rank())];
     result.status = RunRank(config, options, train, world, result);
     return absl::OkStatus();
-  })));
+  };
+  const int ranks = static_cast<int>(config.layout.ranks());
+  EXPECT_TRUE(AllOk(options.run_ranks ? options.run_ranks(ranks, run_rank) : RunRanks(ranks, run_rank)));
   return results;
 }
 

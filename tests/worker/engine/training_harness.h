@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "tests/support/rank_harness.h"
 #include "worker/data/sample_source.h"
 #include "worker/engine/engine_config.h"
 #include "worker/engine/trainer.h"
@@ -65,6 +66,7 @@ struct RunOptions {
   std::function<absl::Status(const ParameterInfo&, int64_t first_element, absl::Span<float>)> initial_weights;
   std::function<absl::Status(int64_t rank, int64_t steps_done)> before_optimizer_step;
   std::function<void(int64_t rank, const StepReport&, Trainer&)> on_step;
+  std::function<std::vector<absl::Status>(int size, const RankBody& body)> run_ranks;  // empty: RunRanks
 };
 
 // By rank.

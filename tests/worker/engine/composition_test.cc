@@ -1,0 +1,140 @@
+// Whatever product of parallelism, recomputation and model a job asks for, it trains as on one rank.
+//
+// Cases are drawn from a seed that is printed. `composition_test --seed=S --case=I` replays one of them, `--cases=N`
+// draws another number.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tests/support/gloo_harness.h"
+#include "tests/worker/engine/layout_draw.h"
+#include "tests/worker/engine/training_harness.h"
+
+namespace muster {
+namespace {
+
+constexpr double kStepTolerance = 1e-5;    // relative, of loss and gradient norm at each step
+constexpr double kWeightTolerance = 1e-4;  // of a logical parameter, by norm
+
+// Set by main.
+struct Options {
+  uint64_t seed = 1;
+  int64_t cases = 64;
+  int64_t only_case = -1;  // all
+} options;
+
+bool AllEndedWell(const std::vector<RankResult>& results) {
+  bool well = true;
+  for (size_t rank = 0; rank < results.size(); ++rank) {
+    EXPECT_TRUE(results[rank].status.ok()) << "rank " << rank << ": " << results[rank].status.ToString();
+    well = well && results[rank].status.ok();
+  }
+  return well;
+}
+
+void ExpectRelative(double value, double expected, const std::string& what) {
+  EXPECT_LE(std::abs(value - expected), kStepTolerance * std::abs(expected))
+      << what << ": " << value << " for " << expected;
+}
+
+void ExpectClose(const std::vector<RankResult>& results, const std::vector<RankResult>& expected) {
+  ASSERT_EQ(results[0].steps.size(), expected[0].steps.size());
+  for (size_t i = 0; i < expected[0].steps.size(); ++i) {
+    const StepReport& step = results[0].steps[i];
+    ExpectRelative(step.loss, expected[0].steps[i].loss, absl::StrCat("loss of step ", i + 1));
+    ExpectRelative(step.gradient_norm, expected[0].steps[i].gradient_norm, absl::StrCat("norm of step ", i + 1));
+    EXPECT_EQ(step.tokens, expected[0].steps[i].tokens);
+  }
+  const WeightMap weights = MergedWeights(results);
+  for (const auto& [name, values] : MergedWeights(expected)) {
+    ASSERT_EQ(weights.count(name), 1u) << name;
+    EXPECT_LE(RelativeError(weights.at(name), values), kWeightTolerance) << name;
+  }
+}
+
+void CheckCase(int64_t index) {
+  Draw draw(options.seed, static_cast<uint64_t>(index));
+  const EngineConfig job = DrawJob(draw);
+  SCOPED_TRACE(absl::StrCat("replay: composition_test --seed=", options.seed, " --case=", index, "\n", Describe(job)));
+  const std::vector<RankResult> results = RunJob(job);
+  if (!AllEndedWell(results)) return;
+  if (job.layout.pipeline > 1) {
+    const std::vector<RankResult> whole = RunJob(WithoutPipeline(job));
+    if (AllEndedWell(whole)) ExpectIdentical(results, whole);
+  }
+  if (job.layout.precision != Precision::kFp32) return;
+  const std::vector<RankResult> expected = RunJob(OnOneRank(job));
+  if (AllEndedWell(expected)) ExpectClose(results, expected);
+}
+
+TEST(Composition, TrainsAsOnOneRank) {
+  for (int64_t index = 0; index < options.cases; ++index) {
+    if (options.only_case < 0 || options.only_case == index) CheckCase(index);
+  }
+}
+
+// A generator that seldom draws a feature would prove nothing about it.
+TEST(Composition, DrawsEveryFeatureOften) {
+  if (options.only_case >= 0) return;  // one case was asked for
+  std::map<std::string, int64_t> drawn;
+  for (int64_t index = 0; index < options.cases; ++index) {
+    Draw draw(options.seed, static_cast<uint64_t>(index));
+    for (const auto& [feature, has] : FeaturesOf(DrawJob(draw))) drawn[feature] += has ? 1 : 0;
+  }
+  for (const auto& [feature, count] : drawn) {
+    std::cout << absl::StrCat("drawn: ", feature, " in ", count, " of ", options.cases, "\n");
+    EXPECT_GE(count, std::max<int64_t>(1, options.cases / 30)) << feature;
+  }
+  for (const auto& [field, count] : RefusedDraws()) {
+    std::cout << absl::StrCat("refused by the checks: ", field, ", ", count, " draws\n");
+  }
+}
+
+// The same bytes go another way.
+TEST(Composition, IsTheSameOverGloo) {
+  if (options.only_case >= 0) return;
+  int64_t left = 4;
+  for (int64_t index = 0; left > 0; ++index) {
+    Draw draw(options.seed, static_cast<uint64_t>(index));
+    const EngineConfig job = DrawJob(draw);
+    if (job.layout.ranks() < 4) continue;
+    --left;
+    SCOPED_TRACE(absl::StrCat("seed ", options.seed, ", case ", index, " over Gloo\n", Describe(job)));
+    const std::vector<RankResult> results =
+        RunJob(job, {.run_ranks = [](int size, const RankBody& body) { return RunGlooRanks(size, body); }});
+    if (AllEndedWell(results)) ExpectIdentical(results, RunJob(job));
+  }
+}
+
+bool ReadOption(absl::string_view argument, absl::string_view name, int64_t* value) {
+  return absl::ConsumePrefix(&argument, absl::StrCat("--", name, "=")) && absl::SimpleAtoi(argument, value);
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  muster::Options& options = muster::options;
+  int64_t seed = static_cast<int64_t>(options.seed);
+  for (int i = 1; i < argc; ++i) {
+    const bool read = muster::ReadOption(argv[i], "seed", &seed) ||
+                      muster::ReadOption(argv[i], "cases", &options.cases) ||
+                      muster::ReadOption(argv[i], "case", &options.only_case);
+    if (!read) {
+      std::cerr << argv[i] << " is not --seed=S, --case=I or --cases=N\n";
+      return 2;
+    }
+  }
+  options.seed = static_cast<uint64_t>(seed);
+  options.cases = std::max(options.cases, options.only_case + 1);
+  std::cout << "seed " << options.seed << ", " << options.cases << " cases\n";
+  return RUN_ALL_TESTS();
+}
