@@ -1,4 +1,5 @@
-// Whatever product of parallelism, recomputation and model a job asks for, it trains as on one rank.
+// Whatever product of parallelism, recomputation and model a job asks for, it trains as on one rank, and goes on from a
+// checkpoint of any other.
 //
 // Cases are drawn from a seed that is printed. `composition_test --seed=S --case=I` replays one of them, `--cases=N`
 // draws another number.
@@ -14,13 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tests/support/gloo_harness.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/worker/engine/layout_draw.h"
 #include "tests/worker/engine/training_harness.h"
 
 namespace muster {
 namespace {
 
-constexpr double kStepTolerance = 1e-5;    // relative, of loss and gradient norm at each step
+constexpr double kStepTolerance = 1e-5;  // relative, of loss and gradient norm at each step
+constexpr int64_t kResumedCases = 20;
 constexpr double kWeightTolerance = 1e-4;  // of a logical parameter, by norm
 
 // Set by main.
@@ -44,13 +47,17 @@ void ExpectRelative(double value, double expected, const std::string& what) {
       << what << ": " << value << " for " << expected;
 }
 
+// The steps of `results`, which may be the last ones of those expected, and the weights at the end.
 void ExpectClose(const std::vector<RankResult>& results, const std::vector<RankResult>& expected) {
-  ASSERT_EQ(results[0].steps.size(), expected[0].steps.size());
-  for (size_t i = 0; i < expected[0].steps.size(); ++i) {
-    const StepReport& step = results[0].steps[i];
-    ExpectRelative(step.loss, expected[0].steps[i].loss, absl::StrCat("loss of step ", i + 1));
-    ExpectRelative(step.gradient_norm, expected[0].steps[i].gradient_norm, absl::StrCat("norm of step ", i + 1));
-    EXPECT_EQ(step.tokens, expected[0].steps[i].tokens);
+  const std::vector<StepReport>& steps = results[0].steps;
+  ASSERT_LE(steps.size(), expected[0].steps.size());
+  const size_t before = expected[0].steps.size() - steps.size();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepReport& wanted = expected[0].steps[before + i];
+    ASSERT_EQ(steps[i].step, wanted.step);
+    ExpectRelative(steps[i].loss, wanted.loss, absl::StrCat("loss of step ", wanted.step));
+    ExpectRelative(steps[i].gradient_norm, wanted.gradient_norm, absl::StrCat("norm of step ", wanted.step));
+    EXPECT_EQ(steps[i].tokens, wanted.tokens);
   }
   const WeightMap weights = MergedWeights(results);
   for (const auto& [name, values] : MergedWeights(expected)) {
@@ -110,6 +117,37 @@ TEST(Composition, IsTheSameOverGloo) {
     const std::vector<RankResult> results =
         RunJob(job, {.run_ranks = [](int size, const RankBody& body) { return RunGlooRanks(size, body); }});
     if (AllEndedWell(results)) ExpectIdentical(results, RunJob(job));
+  }
+}
+
+// Four steps at one layout, against two there and two at another from the checkpoint between them.
+void CheckResume(int64_t index) {
+  Draw draw(options.seed, static_cast<uint64_t>(index));
+  EngineConfig job = DrawJob(draw);
+  const bool only_pipeline = job.layout.precision != Precision::kFp32 || draw.OneIn(4);
+  EngineConfig other = only_pipeline ? WithoutPipeline(job) : DrawOtherLayout(draw, job);
+  SCOPED_TRACE(absl::StrCat("replay: composition_test --seed=", options.seed, " --case=", index, "\n", Describe(job),
+                            "\nthen ", Describe(other)));
+  const TemporaryDirectory directory;
+  job.training.steps = other.training.steps = 4;
+  job.checkpoint.directory = directory.path();
+  job.checkpoint.every_steps = 2;
+  const std::vector<RankResult> whole = RunJob(job);
+  if (!AllEndedWell(whole)) return;
+  ASSERT_EQ(whole[0].checkpoints.size(), 2u);
+  other.checkpoint.resume_from = whole[0].checkpoints[0].directory;
+  const std::vector<RankResult> resumed = RunJob(other);
+  if (!AllEndedWell(resumed)) return;
+  ASSERT_EQ(resumed[0].steps.size(), 2u);
+  ExpectClose(resumed, whole);
+  if (!only_pipeline) return;
+  EXPECT_EQ(resumed[0].steps.back().loss, whole[0].steps.back().loss);
+  EXPECT_EQ(MergedWeights(resumed), MergedWeights(whole));
+}
+
+TEST(Composition, GoesOnAtAnyOtherLayout) {
+  for (int64_t index = 0; index < kResumedCases; ++index) {
+    if (options.only_case < 0 || options.only_case == index) CheckResume(index);
   }
 }
 
