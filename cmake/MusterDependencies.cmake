@@ -25,6 +25,15 @@ if(NOT MUSTER_ENGINE_ONLY)
   find_library(CIVETWEB_LIBRARY civetweb REQUIRED)
 endif()
 
+# Tokenizers need them; an engine alone does not.
+find_library(PCRE2_LIBRARY pcre2-8)
+find_library(UTF8PROC_LIBRARY utf8proc)
+if(PCRE2_LIBRARY AND UTF8PROC_LIBRARY)
+  set(MUSTER_HAVE_TOKENIZERS ON)
+elseif(NOT MUSTER_ENGINE_ONLY)
+  message(FATAL_ERROR "PCRE2 and utf8proc are needed: libpcre2-dev and libutf8proc-dev")
+endif()
+
 # A machine that trains only on GPUs may have no Gloo; the engine then has local and NCCL communicators.
 find_package(Gloo CONFIG QUIET)
 

@@ -68,6 +68,16 @@ absl::StatusOr<std::vector<JsonField>> JsonField::Elements() const {
   return elements;
 }
 
+absl::StatusOr<std::vector<std::pair<std::string, JsonField>>> JsonField::Members() const {
+  if (!value_->is_object()) return Error("expected an object");
+  std::vector<std::pair<std::string, JsonField>> members;
+  members.reserve(value_->size());
+  for (const auto& item : value_->items()) {
+    members.emplace_back(item.key(), JsonField(item.value(), file_, Below(item.key())));
+  }
+  return members;
+}
+
 absl::StatusOr<int64_t> JsonField::Integer() const {
   const bool fits = value_->is_number_unsigned() &&
                     value_->get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,8 @@ class JsonField {
   absl::StatusOr<JsonField> Member(absl::string_view key) const;  // missing is an error
   absl::StatusOr<std::optional<JsonField>> OptionalMember(absl::string_view key) const;
   absl::StatusOr<std::vector<JsonField>> Elements() const;
+  absl::StatusOr<std::vector<std::pair<std::string, JsonField>>> Members() const;  // of any keys
+  bool is_string() const { return value_->is_string(); }
 
   absl::StatusOr<int64_t> Integer() const;  // not negative
   absl::StatusOr<double> Number() const;
