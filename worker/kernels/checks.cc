@@ -23,30 +23,22 @@ void CheckMatMul(const MatMulArgs& args) {
                " for ", n, " columns");
 }
 
-void CheckAttention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out, const Tensor& lse,
+void CheckAttention(const AttentionShape& shape, const AttentionInput& input, const Tensor& out, const Tensor& lse,
                     const Tensor& workspace, int64_t threads) {
   MUSTER_CHECK(shape.batch > 0 && shape.sequence > 0 && shape.head_dim > 0 && shape.kv_heads > 0);
   MUSTER_CHECK(shape.heads % shape.kv_heads == 0, shape.heads, " heads over ", shape.kv_heads, " key heads");
   const int64_t rows = shape.batch * shape.sequence;
+  const Tensor& qkv = input.qkv;
   MUSTER_CHECK(qkv.rows() == rows && qkv.cols() == (shape.heads + 2 * shape.kv_heads) * shape.head_dim, "qkv (",
                qkv.rows(), ", ", qkv.cols(), ")");
   MUSTER_CHECK(out.rows() == rows && out.cols() == shape.heads * shape.head_dim && out.dtype == qkv.dtype, "out (",
                out.rows(), ", ", out.cols(), ")");
   MUSTER_CHECK(lse.dtype == DType::kF32 && lse.elements() == rows * shape.heads && IsDense(lse));
+  const Tensor& starts = input.document_starts;
+  MUSTER_CHECK(starts.data == nullptr || (starts.dtype == DType::kI32 && starts.elements() == rows && IsDense(starts)),
+               starts.elements(), " document starts for ", rows, " rows");
   MUSTER_CHECK(workspace.bytes() >= AttentionWorkspaceBytes(shape, threads), "a workspace of ", workspace.bytes(),
                " bytes, wanted ", AttentionWorkspaceBytes(shape, threads));
-}
-
-void CheckDocumentStarts(const AttentionShape& shape, const Tensor& starts, const int32_t* on_host) {
-  const int64_t rows = shape.batch * shape.sequence;
-  MUSTER_CHECK(starts.dtype == DType::kI32 && starts.elements() == rows && IsDense(starts), starts.elements(),
-               " document starts for ", rows, " rows");
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t position = row % shape.sequence;
-    const int32_t least = position == 0 ? 0 : on_host[row - 1];
-    MUSTER_CHECK(on_host[row] >= least && on_host[row] <= position, "the document of row ", row, ", position ",
-                 position, ", starts at ", on_host[row], ", that of the row before at ", least);
-  }
 }
 
 }  // namespace muster::kernels

@@ -7,10 +7,7 @@
 namespace muster::kernels {
 
 void CheckMatMul(const MatMulArgs& args);
-void CheckAttention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out, const Tensor& lse,
+void CheckAttention(const AttentionShape& shape, const AttentionInput& input, const Tensor& out, const Tensor& lse,
                     const Tensor& workspace, int64_t threads);
-
-// on_host: the starts' values.
-void CheckDocumentStarts(const AttentionShape& shape, const Tensor& starts, const int32_t* on_host);
 
 }  // namespace muster::kernels

@@ -124,7 +124,8 @@ inline int64_t AttentionWorkspaceBytes(const AttentionShape& shape, int64_t thre
 struct AttentionInput {
   Tensor qkv;  // (T, (heads + 2 kv_heads) d) compute, heads of q, then k, then v along a row
   // Empty, or (T) i32: for each row the position within its sequence at which its document starts. Query i sees the
-  // keys from document_starts[i] to i. At most i, and nowhere less than in the row before; a wrong one aborts.
+  // keys from document_starts[i] to i. At most i, and nowhere less than in the row before; the processor aborts
+  // otherwise.
   Tensor document_starts = Tensor();
 };
 // out (T, heads d) compute; lse (batch, heads, sequence) f32. Scores are scaled by 1/sqrt(d).

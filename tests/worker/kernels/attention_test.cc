@@ -3,137 +3,35 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <tuple>
 
-#include "tests/worker/kernels/kernel_test_support.h"
+#include "tests/worker/kernels/attention_reference.h"
 
 namespace muster {
 namespace {
 
 using kernels::AttentionShape;
 
-// All tensors of one attention, forward and backward.
-struct Attention {
-  // A document starts wherever `document_starts` says; without, nothing is masked but the future.
-  Attention(const AttentionShape& shape_in, DType type_in, int threads, uint64_t seed,
-            const std::vector<double>& document_starts = {})
-      : shape(shape_in),
-        type(type_in),
-        context(threads),
-        qkv(OwnedTensor::Random(type, rows(), (shape.heads + 2 * shape.kv_heads) * shape.head_dim, seed)),
-        d_out(OwnedTensor::Random(type, rows(), shape.heads * shape.head_dim, seed + 1)),
-        out(type, rows(), shape.heads * shape.head_dim),
-        lse(DType::kF32, shape.batch * shape.heads, shape.sequence),
-        d_qkv(type, rows(), qkv.tensor().cols()),
-        workspace(DType::kU8, 1, kernels::AttentionWorkspaceBytes(shape, threads)),
-        starts(DType::kI32, 1, rows()),
-        input{qkv.tensor()} {
-    if (document_starts.empty()) return;
-    starts = OwnedTensor::Of(DType::kI32, 1, rows(), document_starts);
-    input.document_starts = starts.vector();
-  }
-
-  int64_t rows() const { return shape.batch * shape.sequence; }
-  void Forward() { kernels::AttentionForward(*context, shape, input, out.tensor(), lse.tensor(), workspace.vector()); }
-  void Backward() {
-    kernels::AttentionBackward(*context, shape, d_out.tensor(), input, out.tensor(), lse.tensor(), d_qkv.tensor(),
-                               workspace.vector());
-  }
-
-  AttentionShape shape;
-  DType type;
-  TestContext context;
-  OwnedTensor qkv, d_out, out, lse, d_qkv, workspace, starts;  // starts: zeros where there are no documents
-  kernels::AttentionInput input;
-};
-
-struct Reference {
-  std::vector<double> out, lse, d_qkv;
-};
-
-// Straight from the definition, a query at a time.
-Reference Expected(const Attention& attention) {
-  const AttentionShape& shape = attention.shape;
-  const int64_t d = shape.head_dim;
-  const int64_t group = shape.heads / shape.kv_heads;
-  const int64_t qkv_cols = attention.qkv.tensor().cols();
-  const std::vector<double> qkv = attention.qkv.values();
-  const std::vector<double> d_out = attention.d_out.values();
-  const double scale = 1 / std::sqrt(static_cast<double>(d));
-  Reference expected;
-  expected.out.resize(d_out.size());
-  expected.lse.resize(static_cast<size_t>(shape.batch * shape.heads * shape.sequence));
-  expected.d_qkv.resize(qkv.size());
-  for (int64_t i = 0; i < shape.batch * shape.heads * shape.sequence; ++i) {
-    const int64_t query = i % shape.sequence;
-    const int64_t head = i / shape.sequence % shape.heads;
-    const int64_t first_row = i / shape.sequence / shape.heads * shape.sequence;
-    const int64_t q = (first_row + query) * qkv_cols + head * d;
-    const int64_t k = first_row * qkv_cols + (shape.heads + head / group) * d;
-    const int64_t v = k + shape.kv_heads * d;
-    const int64_t o = (first_row + query) * shape.heads * d + head * d;
-    const auto dot = [&](const std::vector<double>& a, int64_t at_a, const std::vector<double>& b, int64_t at_b) {
-      double sum = 0;
-      for (int64_t c = 0; c < d; ++c) sum += a[static_cast<size_t>(at_a + c)] * b[static_cast<size_t>(at_b + c)];
-      return sum;
-    };
-    const int64_t start = static_cast<int64_t>(attention.starts.at(first_row + query));
-    std::vector<double> weights(static_cast<size_t>(query + 1));
-    double top = -HUGE_VAL;
-    for (int64_t key = start; key <= query; ++key) {
-      weights[static_cast<size_t>(key)] = scale * dot(qkv, q, qkv, k + key * qkv_cols);
-      top = std::max(top, weights[static_cast<size_t>(key)]);
-    }
-    double total = 0;
-    for (int64_t key = start; key <= query; ++key) {
-      double& weight = weights[static_cast<size_t>(key)];
-      total += weight = std::exp(weight - top);
-    }
-    for (double& weight : weights) weight /= total;
-    expected.lse[static_cast<size_t>(i)] = top + std::log(total);
-    double correction = 0;
-    for (int64_t key = start; key <= query; ++key) {
-      const double weight = weights[static_cast<size_t>(key)];
-      for (int64_t c = 0; c < d; ++c) {
-        expected.out[static_cast<size_t>(o + c)] += weight * qkv[static_cast<size_t>(v + key * qkv_cols + c)];
-        expected.d_qkv[static_cast<size_t>(v + key * qkv_cols + c)] += weight * d_out[static_cast<size_t>(o + c)];
-      }
-      correction += weight * dot(d_out, o, qkv, v + key * qkv_cols);
-    }
-    for (int64_t key = start; key <= query; ++key) {
-      const double d_score =
-          weights[static_cast<size_t>(key)] * (dot(d_out, o, qkv, v + key * qkv_cols) - correction) * scale;
-      for (int64_t c = 0; c < d; ++c) {
-        expected.d_qkv[static_cast<size_t>(q + c)] += d_score * qkv[static_cast<size_t>(k + key * qkv_cols + c)];
-        expected.d_qkv[static_cast<size_t>(k + key * qkv_cols + c)] += d_score * qkv[static_cast<size_t>(q + c)];
-      }
-    }
-  }
-  return expected;
-}
-
 class AttentionTest : public testing::TestWithParam<std::tuple<DType, AttentionShape>> {};
-
-// Probabilities and score gradients are rounded to the compute type once each, and the sums over keys average that out.
-double Tolerance(DType type) { return type == DType::kF32 ? 1e-5 : 4 * RoundingError(type); }
 
 TEST_P(AttentionTest, AgreesWithTheReferenceForward) {
   const auto& [type, shape] = GetParam();
   Attention attention(shape, type, 1, 7);
-  const Reference expected = Expected(attention);
+  const AttentionReference expected = Expected(attention);
   attention.Forward();
-  EXPECT_EQ(Difference(attention.out.values(), expected.out, Tolerance(type), Tolerance(type)), "");
+  EXPECT_EQ(Difference(attention.out.values(), expected.out, AttentionTolerance(type), AttentionTolerance(type)), "");
   EXPECT_EQ(Difference(attention.lse.values(), expected.lse, 1e-5, 1e-5), "");
 }
 
 TEST_P(AttentionTest, AgreesWithTheReferenceBackward) {
   const auto& [type, shape] = GetParam();
   Attention attention(shape, type, 1, 8);
-  const Reference expected = Expected(attention);
+  const AttentionReference expected = Expected(attention);
   attention.Forward();
   attention.Backward();
-  EXPECT_EQ(Difference(attention.d_qkv.values(), expected.d_qkv, 2 * Tolerance(type), 2 * Tolerance(type)), "");
+  EXPECT_EQ(
+      Difference(attention.d_qkv.values(), expected.d_qkv, 2 * AttentionTolerance(type), 2 * AttentionTolerance(type)),
+      "");
 }
 
 TEST_P(AttentionTest, GivesTheSameBitsOnTwoThreads) {
@@ -186,35 +84,14 @@ INSTANTIATE_TEST_SUITE_P(
                                      AttentionShape{1, 300, 4, 1, 64})),
     NameOfCase);
 
-// A document starts at every position for which `starts_here(sequence, position)`, and at 0.
-std::vector<double> Documents(const AttentionShape& shape, const std::function<bool(int64_t, int64_t)>& starts_here) {
-  std::vector<double> starts;
-  int64_t start = 0;
-  for (int64_t row = 0; row < shape.batch * shape.sequence; ++row) {
-    const int64_t position = row % shape.sequence;
-    if (position == 0 || starts_here(row / shape.sequence, position)) start = position;
-    starts.push_back(static_cast<double>(start));
-  }
-  return starts;
-}
-
-// Of several tiles, with documents shorter and longer than one, at and across their edges, other in each sequence.
-const AttentionShape kDocumentShape{2, 700, 4, 2, 32};
-std::vector<double> UnevenDocuments() {
-  return Documents(kDocumentShape, [](int64_t sequence, int64_t position) {
-    const int64_t moved = position - 5 * sequence;
-    return moved == 1 || moved == 90 || moved == 128 || moved == 131 || moved == 500 || moved > 697;
-  });
-}
-
 class DocumentAttentionTest : public testing::TestWithParam<DType> {};
 
 TEST_P(DocumentAttentionTest, AgreesWithTheReference) {
   Attention attention(kDocumentShape, GetParam(), 1, 20, UnevenDocuments());
-  const Reference expected = Expected(attention);
+  const AttentionReference expected = Expected(attention);
   attention.Forward();
   attention.Backward();
-  const double tolerance = 2 * Tolerance(GetParam());
+  const double tolerance = 2 * AttentionTolerance(GetParam());
   EXPECT_EQ(Difference(attention.out.values(), expected.out, tolerance, tolerance), "");
   EXPECT_EQ(Difference(attention.lse.values(), expected.lse, 1e-5, 1e-5), "");
   EXPECT_EQ(Difference(attention.d_qkv.values(), expected.d_qkv, 2 * tolerance, 2 * tolerance), "");
@@ -281,7 +158,7 @@ TEST(AttentionPropagationTest, LargeScoresDoNotOverflow) {
   for (int64_t row = 0; row < 130; ++row) {
     for (int64_t c = 0; c < 32; ++c) attention.qkv.set(row, c, 100 * attention.qkv.at(row, c));
   }
-  const Reference expected = Expected(attention);
+  const AttentionReference expected = Expected(attention);
   attention.Forward();
   EXPECT_EQ(Difference(attention.out.values(), expected.out, 2e-2, 2e-2),
             "");  // exp amplifies the rounding of scores of 1e5

@@ -1,61 +1,33 @@
 // Attention on the processor: heads are shared out over the threads, each product is a kept oneDNN primitive on one
 // thread.
-#include <algorithm>
-#include <cstring>
-#include <initializer_list>
+#include <cstdint>
 
-#include "worker/kernels/attention_walk.h"
+#include "common/base/check.h"
 #include "worker/kernels/checks.h"
+#include "worker/kernels/cpu/attention_walk.h"
 #include "worker/kernels/cpu/backend.h"
 #include "worker/kernels/kernels.h"
 
 namespace muster::kernels {
 namespace {
 
-// One thread's products and row kernels (attention_walk.h).
-class ThreadExecutor {
- public:
-  ThreadExecutor(const RowTable& rows, OneDnnMatMul& matmul) : rows_(rows), matmul_(matmul) {}
-
-  void Multiply(const MatMulArgs& args) const { matmul_.Run(args); }
-
-  template <typename Kernel>
-  void Rows(const Kernel& kernel, int64_t rows, int64_t cols) const {
-    RunRows(rows_, kernel, RowBox{0, rows, cols, 0, cols});
+// Aborts where a document starts after its row, or before that of the row before: the walk would leave out keys that
+// are seen.
+const int32_t* CheckedStarts(const AttentionShape& shape, const Tensor& starts) {
+  const int32_t* const values = starts.as<int32_t>();
+  if (values == nullptr) return nullptr;
+  for (int64_t row = 0; row < shape.batch * shape.sequence; ++row) {
+    const int64_t position = row % shape.sequence;
+    const int32_t least = position == 0 ? 0 : values[row - 1];
+    MUSTER_CHECK(values[row] >= least && values[row] <= position, "the document of row ", row, ", position ", position,
+                 ", starts at ", values[row], ", that of the row before at ", least);
   }
-
-  template <typename Kernel, typename T>
-  void TileRows(const Kernel& kernel, int64_t queries, int64_t keys, int64_t diagonal,
-                std::initializer_list<T*> results) const {
-    constexpr int64_t kBand = 32;  // rows; a quarter of a tile, of whole SIMD registers
-    for (int64_t row = 0; row < queries; row += kBand) {
-      const int64_t end = std::min(queries, row + kBand);
-      const int64_t visible = std::min(keys, diagonal + row + kBand);
-      RunRows(rows_, kernel, RowBox{row, end, visible, 0, visible});
-      if (visible == keys) continue;
-      for (T* const result : results) {
-        for (int64_t r = row; r < end; ++r) {
-          std::memset(static_cast<void*>(result + r * kAttentionTile + visible), 0,
-                      static_cast<size_t>(keys - visible) * sizeof(T));
-        }
-      }
-    }
-  }
-
- private:
-  const RowTable& rows_;
-  OneDnnMatMul& matmul_;
-};
-
-DocumentStarts StartsOf(const AttentionShape& shape, const Tensor& starts) {
-  if (starts.data == nullptr) return {};
-  CheckDocumentStarts(shape, starts, starts.as<int32_t>());
-  return {starts.as<int32_t>(), starts.as<int32_t>()};
+  return values;
 }
 
 // Calls work(walk, i) for every i below count, on the context's threads.
 template <typename F>
-void ForEachHead(KernelContext& context, const AttentionShape& shape, const DocumentStarts& starts, DType compute,
+void ForEachHead(KernelContext& context, const AttentionShape& shape, const int32_t* starts, DType compute,
                  const Tensor& workspace, int64_t count, F work) {
   const auto run = [&](auto type) {
     using T = decltype(type);
@@ -63,9 +35,8 @@ void ForEachHead(KernelContext& context, const AttentionShape& shape, const Docu
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
     for (int thread = 0; thread < threads; ++thread) {
       float* const own = workspace.as<float>() + thread * (AttentionWorkspaceBytes(shape, 1) / SizeOf(DType::kF32));
-      AttentionWalk<T, ThreadExecutor> walk(
-          ThreadExecutor(context.backend().row_table(), context.backend().matmul_of(thread)), shape, starts, compute,
-          own);
+      AttentionWalk<T> walk(ThreadExecutor(context.backend().row_table(), context.backend().matmul_of(thread)), shape,
+                            starts, compute, own);
       for (int64_t i = count * thread / threads; i < count * (thread + 1) / threads; ++i) work(walk, i);
     }
   };
@@ -79,8 +50,8 @@ void ForEachHead(KernelContext& context, const AttentionShape& shape, const Docu
 void AttentionForward(KernelContext& context, const AttentionShape& shape, const AttentionInput& input,
                       const Tensor& out, const Tensor& lse, const Tensor& workspace) {
   const ProfileRange range(context.device(), "attention");
-  CheckAttention(shape, input.qkv, out, lse, workspace, context.threads());
-  const DocumentStarts starts = StartsOf(shape, input.document_starts);
+  CheckAttention(shape, input, out, lse, workspace, context.threads());
+  const int32_t* const starts = CheckedStarts(shape, input.document_starts);
   ForEachHead(context, shape, starts, input.qkv.dtype, workspace, shape.batch * shape.heads,
               [&](auto& walk, int64_t i) {
                 walk.Forward(i / shape.heads, i % shape.heads, input.qkv, out, lse.as<float>() + i * shape.sequence);
@@ -91,9 +62,9 @@ void AttentionBackward(KernelContext& context, const AttentionShape& shape, cons
                        const AttentionInput& input, const Tensor& out, const Tensor& lse, const Tensor& d_qkv,
                        const Tensor& workspace) {
   const ProfileRange range(context.device(), "attention");
-  CheckAttention(shape, input.qkv, out, lse, workspace, context.threads());
-  CheckAttention(shape, d_qkv, d_out, lse, workspace, context.threads());
-  const DocumentStarts starts = StartsOf(shape, input.document_starts);
+  CheckAttention(shape, input, out, lse, workspace, context.threads());
+  CheckAttention(shape, {d_qkv}, d_out, lse, workspace, context.threads());
+  const int32_t* const starts = CheckedStarts(shape, input.document_starts);
   const int64_t group = shape.heads / shape.kv_heads;
   ForEachHead(context, shape, starts, input.qkv.dtype, workspace, shape.batch * shape.kv_heads,
               [&](auto& walk, int64_t i) {

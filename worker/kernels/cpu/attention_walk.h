@@ -1,5 +1,5 @@
-// The walk over attention's tiles of kAttentionTile queries x keys, forward and backward, for one head; shared by the
-// back-ends.
+// The walk over attention's tiles of kAttentionTile queries x keys, forward and backward, for one head at a time, by
+// one thread: products by oneDNN, softmax by row kernels.
 //
 // What a head's tiles are and in which order they are added depends on the shape of the head alone: its bits do not
 // change with the batch, the number of threads or the device's size.
@@ -8,7 +8,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <initializer_list>
 
+#include "worker/kernels/cpu/matmul_onednn.h"
+#include "worker/kernels/cpu/row_table.h"
 #include "worker/kernels/kernels.h"
 #include "worker/kernels/row_kernels.h"
 
@@ -56,24 +60,49 @@ inline Tensor Box(const Tensor& tensor, int64_t row, int64_t rows, int64_t col, 
   return box;
 }
 
-// Where documents start (AttentionInput), (batch, sequence) each; null when no keys are hidden but by causality.
-struct DocumentStarts {
-  const int32_t* for_kernels = nullptr;  // where row kernels read
-  const int32_t* for_host = nullptr;     // the same in the host's memory, to leave tiles out
+// Where one thread's products and row kernels run.
+class ThreadExecutor {
+ public:
+  ThreadExecutor(const RowTable& rows, OneDnnMatMul& matmul) : rows_(rows), matmul_(matmul) {}
+
+  void Multiply(const MatMulArgs& args) const { matmul_.Run(args); }
+
+  template <typename Kernel>
+  void Rows(const Kernel& kernel, int64_t rows, int64_t cols) const {
+    RunRows(rows_, kernel, RowBox{0, rows, cols, 0, cols});
+  }
+
+  // A tile of scores of which query r sees no key after diagonal + r. Leaves out columns that are hidden so, and makes
+  // them zero in `results`, rows of kAttentionTile elements.
+  template <typename Kernel, typename T>
+  void TileRows(const Kernel& kernel, int64_t queries, int64_t keys, int64_t diagonal,
+                std::initializer_list<T*> results) const {
+    constexpr int64_t kBand = 32;  // rows; a quarter of a tile, of whole SIMD registers
+    for (int64_t row = 0; row < queries; row += kBand) {
+      const int64_t end = std::min(queries, row + kBand);
+      const int64_t visible = std::min(keys, diagonal + row + kBand);
+      RunRows(rows_, kernel, RowBox{row, end, visible, 0, visible});
+      if (visible == keys) continue;
+      for (T* const result : results) {
+        for (int64_t r = row; r < end; ++r) {
+          std::memset(static_cast<void*>(result + r * kAttentionTile + visible), 0,
+                      static_cast<size_t>(keys - visible) * sizeof(T));
+        }
+      }
+    }
+  }
+
+ private:
+  const RowTable& rows_;
+  OneDnnMatMul& matmul_;
 };
 
-// One head at a time. Executor says where products and row kernels run:
-//
-// - Multiply(args): kernels::MatMul.
-// - Rows(kernel, rows, cols): a row kernel.
-// - TileRows(kernel, queries, keys, diagonal, results): the same over a tile of scores of which query r sees no key
-//   after diagonal + r. It may leave out columns that are hidden so, if it makes them zero in `results`, rows of
-//   kAttentionTile elements.
-template <typename T, typename Executor>
+// One head at a time.
+template <typename T>
 class AttentionWalk {
  public:
-  // workspace: AttentionWorkspaceBytes(shape, 1) bytes.
-  AttentionWalk(const Executor& executor, const AttentionShape& shape, const DocumentStarts& starts, DType compute,
+  // starts: of documents (AttentionInput), or null. workspace: AttentionWorkspaceBytes(shape, 1) bytes.
+  AttentionWalk(const ThreadExecutor& executor, const AttentionShape& shape, const int32_t* starts, DType compute,
                 float* workspace)
       : executor_(executor),
         shape_(shape),
@@ -149,12 +178,11 @@ class AttentionWalk {
   int64_t TileSize(int64_t start) const { return std::min(kAttentionTile, shape_.sequence - start); }
   // The first key that a tile of queries needs: of the tile in which the document of its first query starts.
   int64_t FirstKeyTile(int64_t sequence, int64_t query) const {
-    if (starts_.for_host == nullptr) return 0;
-    return starts_.for_host[sequence * shape_.sequence + query] / kAttentionTile * kAttentionTile;
+    if (starts_ == nullptr) return 0;
+    return starts_[sequence * shape_.sequence + query] / kAttentionTile * kAttentionTile;
   }
   VisibleKeys Visible(int64_t sequence, int64_t query, int64_t key) const {
-    const int32_t* const starts = starts_.for_kernels;
-    return {query - key, starts == nullptr ? nullptr : starts + sequence * shape_.sequence + query, key};
+    return {query - key, starts_ == nullptr ? nullptr : starts_ + sequence * shape_.sequence + query, key};
   }
   int64_t KeyHead(int64_t head) const { return head / (shape_.heads / shape_.kv_heads); }
 
@@ -219,9 +247,9 @@ class AttentionWalk {
     Multiply(d_scores, key_tile, d_queries, kPlain, key > FirstKeyTile(sequence, query));
   }
 
-  const Executor executor_;
+  const ThreadExecutor executor_;
   const AttentionShape shape_;
-  const DocumentStarts starts_;
+  const int32_t* const starts_;
   const DType compute_;
   const float scale_;
   const AttentionTiles tiles_;
