@@ -4,6 +4,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/worker/rank/tiny_job.h"
 
@@ -60,6 +61,18 @@ TEST_F(AssignmentConfigTest, TakesTheCutsOfTheAssignment) {
   ASSERT_EQ(config.stages.size(), 2u);
   EXPECT_EQ(config.stages[0].last, 5);
   EXPECT_EQ(config.stages[1].first, 5);
+}
+
+TEST_F(AssignmentConfigTest, CarriesTheChunksOfAnInterleavedPipeline) {
+  *assignment_.mutable_resolved_spec() =
+      ResolvedTinyJob(absl::StrReplaceAll(TinyJob(directory_, 2, 2), {{"pipeline: 2", "pipeline: 2, interleave: 2"}}));
+  EXPECT_TRUE(CheckEngineConfig(Config()).ok()) << CheckEngineConfig(Config());
+  EXPECT_EQ(Config().layout.interleave, 2);
+  for (const int64_t cut : {0, 1, 3, 5, 6}) assignment_.add_cuts(cut);
+  const EngineConfig config = Config();
+  EXPECT_TRUE(CheckEngineConfig(config).ok()) << CheckEngineConfig(config);
+  ASSERT_EQ(config.stages.size(), 4u);
+  EXPECT_EQ(config.stages[2].first, 3);
 }
 
 TEST_F(AssignmentConfigTest, RefusesCutsThatDoNotFitTheModel) {
