@@ -37,6 +37,12 @@ std::string UnfinishedCheckpointDirectory(const std::string& root, const Checkpo
 
 std::string ShardFileName(int64_t rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
 
+std::string TokenizerBesideCheckpoints(const std::string& root) { return absl::StrCat(root, "/tokenizer"); }
+
+std::string CheckpointTokenizerDirectory(const std::string& checkpoint) {
+  return TokenizerBesideCheckpoints(absl::StrCat(checkpoint, "/../.."));
+}
+
 int64_t AttemptOfName(absl::string_view name) { return NumberAfter(name, kAttemptPrefix); }
 
 int64_t StepOfName(absl::string_view name) { return NumberAfter(name, kStepPrefix); }

@@ -20,6 +20,11 @@ inline constexpr char kUnfinishedSuffix[] = ".tmp";
 
 std::string ShardFileName(int64_t rank);  // rank-00002.safetensors
 
+// ROOT/tokenizer: the files of the tokenizer of the job's data, where it is known.
+std::string TokenizerBesideCheckpoints(const std::string& root);
+// The same, seen from the directory of one checkpoint.
+std::string CheckpointTokenizerDirectory(const std::string& checkpoint);
+
 // N of "attempt-N", M of "step-M"; -1 for any other name. Only the spelling that the writer uses: no sign, no leading
 // zero.
 int64_t AttemptOfName(absl::string_view name);

@@ -70,6 +70,8 @@ inline constexpr char kStreamGradient[] = "stream/gradient/";
 struct Ledger {
   std::vector<LedgerEntry> entries;
   int64_t ticks = 0;
+  // Names of what only training has, where nothing is trained (forward_ledger.h). Units bind them to empty tensors.
+  std::vector<std::string> left_out;
 
   int64_t bytes(MemoryCategory category) const;
 };

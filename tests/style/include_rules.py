@@ -29,6 +29,7 @@ ALLOWED = {
     "worker/data": COMMON + ("worker/tensor",),
     "worker/checkpoint": COMMON + ("worker/tensor",),
     "worker/engine": COMMON + ENGINE,
+    "worker/generate": COMMON + ENGINE,
     "worker/agent": SERVICES,
     "worker/rank": SERVICES + ENGINE,
 }

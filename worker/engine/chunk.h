@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/plan/layout.h"
 #include "worker/engine/trace_recorder.h"
 #include "worker/model/head_unit.h"
@@ -40,6 +41,9 @@ class Chunk {
   absl::Status Forward(const MicroBatch& batch);
   // Sum over the counted targets of the last Forward in this slot, nats; 0 without a head.
   double LossSum(int64_t slot) const;
+  // What the head has of it. REQUIRES: has_head().
+  void CopyLosses(int64_t slot, absl::Span<float> losses) const { head_->CopyLosses(slot, losses); }
+  void CopyLogits(int64_t slot, int64_t row, absl::Span<float> logits) const { head_->CopyLogits(slot, row, logits); }
   // `gradient`, one of gradients(): of the output when called (anything, with a head), of the input on return.
   // `unit_done` may be empty.
   absl::Status Backward(const MicroBatch& batch, const Tensor& gradient, const UnitDone& unit_done);

@@ -17,6 +17,7 @@
 #include "worker/engine/initial_weights.h"
 #include "worker/engine/lr_schedule.h"
 #include "worker/engine/rank_engine.h"
+#include "worker/engine/self_check.h"
 #include "worker/engine/step_policy.h"
 #include "worker/engine/step_vote.h"
 
@@ -310,6 +311,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& con
   // A rank that cannot read its part must not leave the others waiting in their first step.
   MUSTER_RETURN_IF_ERROR(ShareStatus(*parts.world, position.status()));
   MUSTER_RETURN_IF_ERROR(engine->PublishWeights());
+  if (parts.self_check != nullptr && config.checkpoint.resume_from.empty()) {
+    MUSTER_RETURN_IF_ERROR(CheckLogits(*parts.world, *engine, *parts.self_check));
+  }
   // The samples that a rewind passed over are not seen again, wherever the weights come from.
   if (config.checkpoint.next_sample > 0) position->consumed_samples = config.checkpoint.next_sample;
 

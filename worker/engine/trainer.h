@@ -20,8 +20,9 @@
 
 namespace muster {
 
-class Device;        // worker/tensor/device.h
-class SampleSource;  // worker/data/sample_source.h
+struct LogitsSelfCheck;  // common/formats/hugging_face_self_check.h
+class Device;            // worker/tensor/device.h
+class SampleSource;      // worker/data/sample_source.h
 
 // What a Trainer is given and does not own; all of it outlives the Trainer.
 struct TrainerParts {
@@ -40,6 +41,10 @@ struct TrainerParts {
   // function. Empty: those of initial_weights.h, from training.seed.
   std::function<absl::Status(const ParameterInfo& parameter, int64_t first_element, absl::Span<float> values)>
       initial_weights;
+
+  // What the initial weights are known to compute: Create refuses them when they do not. Null: nothing is known. Not
+  // read when the job resumes.
+  const LogitsSelfCheck* self_check = nullptr;
 };
 
 enum class TrainingOutcome {

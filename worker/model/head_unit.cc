@@ -1,6 +1,7 @@
 #include "worker/model/head_unit.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/plan/ledger.h"
 #include "worker/kernels/kernels.h"
 #include "worker/model/unit_binder.h"
@@ -50,6 +51,19 @@ absl::Status HeadUnit::Backward(const MicroBatch& batch, const Tensor& input, co
   norm_.Backward(kernels_, d_hidden_, {input, saved.mean, saved.rstd}, gradient, /*add_to_d_x=*/false, batch.accumulate,
                  partials_);
   return absl::OkStatus();
+}
+
+void HeadUnit::CopyLosses(int64_t slot, absl::Span<float> losses) const {
+  kernels_.device().CopyToHost(losses.data(), saved_[static_cast<size_t>(slot)].losses.data,
+                               static_cast<int64_t>(losses.size() * sizeof(float)));
+}
+
+void HeadUnit::CopyLogits(int64_t slot, int64_t row, absl::Span<float> logits) const {
+  const Tensor& all = saved_[static_cast<size_t>(slot)].logits;
+  MUSTER_CHECK(all.dtype == DType::kF32 && row < all.rows() && static_cast<int64_t>(logits.size()) <= all.cols(),
+               "no such logits");
+  kernels_.device().CopyToHost(logits.data(), all.as<float>() + row * all.row_stride,
+                               static_cast<int64_t>(logits.size() * sizeof(float)));
 }
 
 double HeadUnit::LossSum(int64_t slot) const {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "worker/model/layers.h"
 #include "worker/model/unit.h"
 
@@ -21,6 +22,14 @@ class HeadUnit : public ModelUnit {
 
   // Sum of cross entropies over the counted targets of the last Forward in this slot, nats. Waits for the device.
   double LossSum(int64_t slot) const;
+
+  // The cross entropies of the first positions of the last Forward in this slot, nats, 0 where ignored. Waits for the
+  // device. REQUIRES: at most T.
+  void CopyLosses(int64_t slot, absl::Span<float> losses) const;
+
+  // The logits (V) of one position of the last Forward in this slot, before any Backward. Waits for the device.
+  // REQUIRES: fp32 compute; a whole vocabulary on this rank.
+  void CopyLogits(int64_t slot, int64_t row, absl::Span<float> logits) const;
 
  private:
   struct Saved {

@@ -20,9 +20,11 @@ StageMemory::StageMemory(Ledger ledger, ArenaPlan plan, Arena arena)
     MUSTER_CHECK(index_.emplace(entry.name, i).second, "two ledger entries are called ", entry.name);
     bound_.emplace_back(static_cast<size_t>(entry.slots), false);
   }
+  left_out_.insert(ledger_.left_out.begin(), ledger_.left_out.end());
 }
 
 Tensor StageMemory::Bind(absl::string_view entry, DType dtype, const std::vector<int64_t>& dims, int64_t slot) {
+  if (left_out_.contains(entry)) return Tensor();
   const auto found = index_.find(entry);
   MUSTER_CHECK(found != index_.end(), "the ledger has no entry ", entry);
   const Tensor tensor = BindSlot(found->second, slot, dtype, dims);
@@ -33,6 +35,7 @@ Tensor StageMemory::Bind(absl::string_view entry, DType dtype, const std::vector
 }
 
 Tensor StageMemory::BindBytes(absl::string_view entry) {
+  if (left_out_.contains(entry)) return Tensor();
   const auto found = index_.find(entry);
   MUSTER_CHECK(found != index_.end(), "the ledger has no entry ", entry);
   const LedgerEntry& planned = ledger_.entries[found->second];

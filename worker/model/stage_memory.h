@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/plan/arena.h"
@@ -26,10 +27,11 @@ class StageMemory {
 
   // The tensor that the ledger calls `entry`, in that slot. The same entry may be bound more than once.
   // REQUIRES: the ledger has the entry and the slot, and planned exactly this tensor's bytes (rounded to the arena's
-  // alignment).
+  // alignment). In a ledger that left the entry out the tensor is empty.
   Tensor Bind(absl::string_view entry, DType dtype, const std::vector<int64_t>& dims, int64_t slot = 0);
 
-  // All of the entry's bytes, of whatever shape. REQUIRES: the ledger has the entry, of one slot.
+  // All of the entry's bytes, of whatever shape; none where it is left out. REQUIRES: the ledger has the entry, of one
+  // slot.
   Tensor BindBytes(absl::string_view entry);
 
   // All bytes of a category whose entries follow one another for the whole step, such as gradients: one run of memory,
@@ -54,7 +56,8 @@ class StageMemory {
   ArenaPlan plan_;
   Arena arena_;
   absl::flat_hash_map<std::string, size_t> index_;  // of an entry, by name
-  std::vector<std::vector<bool>> bound_;            // by entry and slot
+  absl::flat_hash_set<std::string> left_out_;
+  std::vector<std::vector<bool>> bound_;  // by entry and slot
 };
 
 }  // namespace muster

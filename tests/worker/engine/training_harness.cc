@@ -46,7 +46,8 @@ absl::Status RunRank(EngineConfig config, const RunOptions& options, const Sampl
                      .validation = options.validation,
                      .observer = &observer,
                      .clock = clock.get(),
-                     .initial_weights = options.initial_weights};
+                     .initial_weights = options.initial_weights,
+                     .self_check = options.self_check};
   if (options.before_optimizer_step) {
     parts.before_optimizer_step = [&] {
       return options.before_optimizer_step(config.rank, static_cast<int64_t>(result.steps.size()));

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/formats/hugging_face_self_check.h"
 #include "tests/support/rank_harness.h"
 #include "worker/data/sample_source.h"
 #include "worker/engine/engine_config.h"
@@ -64,6 +65,7 @@ struct RunOptions {
   const SampleSource* train = nullptr;       // null: SyntheticSource
   const SampleSource* validation = nullptr;  // null: none
   std::function<absl::Status(const ParameterInfo&, int64_t first_element, absl::Span<float>)> initial_weights;
+  const LogitsSelfCheck* self_check = nullptr;
   std::function<absl::Status(int64_t rank, int64_t steps_done)> before_optimizer_step;
   std::function<void(int64_t rank, const StepReport&, Trainer&)> on_step;
   std::function<std::vector<absl::Status>(int size, const RankBody& body)> run_ranks;  // empty: RunRanks
