@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "common/base/crc32.h"
 #include "common/base/file.h"
 
 namespace muster {
@@ -40,9 +39,8 @@ FileWriter::~FileWriter() {
 absl::Status FileWriter::Append(absl::Span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const absl::Span<const std::byte> piece = bytes.subspan(0, std::min(kPieceBytes, bytes.size()));
-    crc32_ = Crc32(piece, crc32_);
+    checksums_.Append(piece);
     if (absl::Status status = WriteAll(file_.get(), piece, path_); !status.ok()) return status;
-    bytes_ += static_cast<int64_t>(piece.size());
     bytes.remove_prefix(piece.size());
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Writes a new file from front to back, counts its bytes and keeps their checksum.
+// Writes a new file from front to back, counts its bytes and keeps their checksums.
 //
 // Owned by one writer and used by one thread. Until Finish() has succeeded the file is provisional: the destructor
 // removes it.
@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/base/crc32.h"
 #include "common/base/file_descriptor.h"
 
 namespace muster {
@@ -31,16 +32,14 @@ class FileWriter {
   absl::Status Finish();
 
   const std::string& path() const { return path_; }
-  int64_t bytes() const { return bytes_; }   // written so far
-  uint32_t crc32() const { return crc32_; }  // of them, see crc32.h
+  const BlockChecksums& checksums() const { return checksums_; }  // of what is written so far, and how much it is
 
  private:
   FileWriter(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
   FileDescriptor file_;  // invalid after Finish, or when moved from
-  int64_t bytes_ = 0;
-  uint32_t crc32_ = 0;
+  BlockChecksums checksums_;
 };
 
 }  // namespace muster

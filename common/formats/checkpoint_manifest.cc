@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/crc32.h"
 #include "common/base/status_macros.h"
 #include "common/formats/json_fields.h"
 #include "common/formats/model_json.h"
@@ -28,7 +29,7 @@ std::string Dump(const ordered_json& json) { return json.dump(1, ' ', false, ord
 ordered_json ToJson(const CheckpointId& id) { return {{"attempt", id.attempt}, {"step", id.step}}; }
 
 ordered_json ToJson(const CheckpointFile& file) {
-  return {{"name", file.name}, {"bytes", file.bytes}, {"crc32", file.crc32}};
+  return {{"name", file.name}, {"bytes", file.bytes}, {"crc32", file.crc32}, {"block_crc32s", file.block_crc32s}};
 }
 
 ordered_json ToJson(const StepHistory& history) {
@@ -77,8 +78,14 @@ absl::StatusOr<CheckpointId> ParseId(const JsonField& object) {
   return id;
 }
 
+absl::StatusOr<uint32_t> ParseCrc32(const JsonField& field) {
+  MUSTER_ASSIGN_OR_RETURN(const int64_t crc32, field.Integer());
+  if (crc32 > int64_t{0xffffffff}) return field.Error("expected an integer of 32 bits");
+  return static_cast<uint32_t>(crc32);
+}
+
 absl::StatusOr<CheckpointFile> ParseFile(const JsonField& object) {
-  MUSTER_RETURN_IF_ERROR(object.CheckKeys({"name", "bytes", "crc32"}));
+  MUSTER_RETURN_IF_ERROR(object.CheckKeys({"name", "bytes", "crc32", "block_crc32s"}));
   CheckpointFile file;
   MUSTER_ASSIGN_OR_RETURN(const JsonField name, object.Member("name"));
   MUSTER_ASSIGN_OR_RETURN(file.name, name.String());
@@ -88,9 +95,17 @@ absl::StatusOr<CheckpointFile> ParseFile(const JsonField& object) {
   }
   MUSTER_ASSIGN_OR_RETURN(file.bytes, IntegerAt(object, "bytes"));
   MUSTER_ASSIGN_OR_RETURN(const JsonField crc_field, object.Member("crc32"));
-  MUSTER_ASSIGN_OR_RETURN(const int64_t crc, crc_field.Integer());
-  if (crc > int64_t{0xffffffff}) return crc_field.Error("expected an integer of 32 bits");
-  file.crc32 = static_cast<uint32_t>(crc);
+  MUSTER_ASSIGN_OR_RETURN(file.crc32, ParseCrc32(crc_field));
+  MUSTER_ASSIGN_OR_RETURN(const JsonField blocks_field, object.Member("block_crc32s"));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<JsonField> blocks, blocks_field.Elements());
+  for (const JsonField& block : blocks) {
+    MUSTER_ASSIGN_OR_RETURN(const uint32_t crc32, ParseCrc32(block));
+    file.block_crc32s.push_back(crc32);
+  }
+  const int64_t expected = (file.bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
+  if (static_cast<int64_t>(file.block_crc32s.size()) != expected) {
+    return blocks_field.Error(absl::StrCat("expected ", expected, " checksums for ", file.bytes, " bytes"));
+  }
   return file;
 }
 

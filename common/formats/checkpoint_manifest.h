@@ -17,7 +17,7 @@
 
 namespace muster {
 
-inline constexpr int64_t kCheckpointFormatVersion = 1;
+inline constexpr int64_t kCheckpointFormatVersion = 2;
 inline constexpr char kManifestFileName[] = "manifest.json";
 
 // Of every logical parameter a checkpoint holds three tensors.
@@ -57,7 +57,8 @@ struct CheckpointTensor {
 struct CheckpointFile {
   std::string name;  // within the directory
   int64_t bytes = 0;
-  uint32_t crc32 = 0;
+  uint32_t crc32 = 0;                  // of the whole file
+  std::vector<uint32_t> block_crc32s;  // of each block of kChecksumBlockBytes, common/base/crc32.h
 };
 
 // Names a checkpoint of a job. Ordered by attempt, then step.

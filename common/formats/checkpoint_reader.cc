@@ -1,5 +1,6 @@
 #include "common/formats/checkpoint_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -72,27 +73,53 @@ CheckpointReader::CheckpointReader(std::string directory, CheckpointManifest man
   shards_.resize(manifest_.files.size());
 }
 
-absl::StatusOr<const SafetensorsFile*> CheckpointReader::VerifiedShard(int64_t file) {
-  std::unique_ptr<SafetensorsFile>& shard = shards_[static_cast<size_t>(file)];
-  if (shard != nullptr) return shard.get();
+absl::StatusOr<CheckpointReader::Shard*> CheckpointReader::OpenShard(int64_t file) {
+  Shard& shard = shards_[static_cast<size_t>(file)];
+  if (shard.file != nullptr) return &shard;
   const CheckpointFile& expected = manifest_.files[static_cast<size_t>(file)];
   const std::string path = absl::StrCat(directory_, "/", expected.name);
-  // The checksum first: a damaged file is a loss of data, whatever its header would then say.
-  MUSTER_ASSIGN_OR_RETURN(const MappedFile bytes, MappedFile::Open(path));
-  bytes.AdviseSequential();
-  const uint32_t crc32 = Crc32(bytes.bytes());
-  if (crc32 != expected.crc32) {
-    return absl::DataLossError(absl::StrFormat(
-        "checkpoint shard %s is damaged: its checksum is %08x, the manifest says %08x", path, crc32, expected.crc32));
+  // Checksums first: a damaged file is a loss of data, whatever its header would then say.
+  MUSTER_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(path));
+  if (mapped.size() != expected.bytes) {
+    return absl::DataLossError(
+        absl::StrCat("checkpoint shard ", path, " has ", mapped.size(), " bytes, the manifest says ", expected.bytes));
   }
+  shard.verified.assign(expected.block_crc32s.size(), false);
+  MUSTER_RETURN_IF_ERROR(VerifyBlocks(expected, mapped, 0, std::min<int64_t>(1, expected.bytes), shard.verified));
+  uint64_t header_bytes = 0;
+  if (mapped.size() >= static_cast<int64_t>(sizeof(header_bytes))) {
+    std::memcpy(&header_bytes, mapped.bytes().data(), sizeof(header_bytes));
+  }
+  const uint64_t most = static_cast<uint64_t>(std::min(mapped.size(), kSafetensorsHeaderLimitBytes));
+  MUSTER_RETURN_IF_ERROR(
+      VerifyBlocks(expected, mapped, 0, static_cast<int64_t>(std::min(header_bytes, most)), shard.verified));
   MUSTER_ASSIGN_OR_RETURN(SafetensorsFile opened, SafetensorsFile::Open(path));
-  shard = std::make_unique<SafetensorsFile>(std::move(opened));
-  return shard.get();
+  shard.file = std::make_unique<SafetensorsFile>(std::move(opened));
+  return &shard;
+}
+
+absl::Status CheckpointReader::VerifyBlocks(const CheckpointFile& expected, const MappedFile& mapped, int64_t first,
+                                            int64_t last, std::vector<bool>& verified) const {
+  for (int64_t begin = first / kChecksumBlockBytes * kChecksumBlockBytes; begin < last; begin += kChecksumBlockBytes) {
+    const size_t block = static_cast<size_t>(begin / kChecksumBlockBytes);
+    if (verified[block]) continue;
+    const int64_t end = std::min(begin + kChecksumBlockBytes, mapped.size());
+    const uint32_t crc32 = Crc32(mapped.bytes().subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+    if (crc32 != expected.block_crc32s[block]) {
+      return absl::DataLossError(absl::StrFormat(
+          "checkpoint shard %s is damaged between offset %d and %d: the checksum there is %08x, the manifest says %08x",
+          mapped.path(), begin, end, crc32, expected.block_crc32s[block]));
+    }
+    verified[block] = true;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointReader::Verify() {
   for (size_t file = 0; file < shards_.size(); ++file) {
-    MUSTER_RETURN_IF_ERROR(VerifiedShard(static_cast<int64_t>(file)).status());
+    MUSTER_ASSIGN_OR_RETURN(Shard * shard, OpenShard(static_cast<int64_t>(file)));
+    const MappedFile& mapped = shard->file->file();
+    MUSTER_RETURN_IF_ERROR(VerifyBlocks(manifest_.files[file], mapped, 0, mapped.size(), shard->verified));
   }
   return absl::OkStatus();
 }
@@ -101,15 +128,25 @@ absl::Status CheckpointReader::CopyCommonPart(const CheckpointTensor& stored, co
                                               const LocalTensor& tensor) {
   const Box common = Intersect(source.box, tensor.box);
   if (common.elements() == 0) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(const SafetensorsFile* shard, VerifiedShard(source.file));
+  MUSTER_ASSIGN_OR_RETURN(Shard * shard, OpenShard(source.file));
+  const MappedFile& mapped = shard->file->file();
   const std::string name = ShardTensorName(stored.kind, stored.name, stored.dims, source.box);
-  const auto found = shard->tensors().find(name);
-  if (found == shard->tensors().end() || found->second.type != stored.type || found->second.dims != source.box.dims) {
+  const auto found = shard->file->tensors().find(name);
+  if (found == shard->file->tensors().end() || found->second.type != stored.type ||
+      found->second.dims != source.box.dims) {
     return absl::DataLossError(
-        absl::StrCat(shard->file().path(), " does not hold \"", name, "\" as the manifest describes it"));
+        absl::StrCat(mapped.path(), " does not hold \"", name, "\" as the manifest describes it"));
   }
-  CopyBox(common, source.box, found->second.data.data(), tensor.box, static_cast<std::byte*>(tensor.data),
-          StoredTypeBytes(stored.type));
+  const int64_t element_bytes = StoredTypeBytes(stored.type);
+  const std::byte* data = found->second.data.data();
+  std::vector<int64_t> last = common.offset;
+  for (size_t d = 0; d < last.size(); ++d) last[d] += common.dims[d] - 1;
+  const int64_t in_file = data - mapped.bytes().data();
+  MUSTER_RETURN_IF_ERROR(VerifyBlocks(manifest_.files[static_cast<size_t>(source.file)], mapped,
+                                      in_file + ByteInBox(source.box, common.offset, element_bytes),
+                                      in_file + ByteInBox(source.box, last, element_bytes) + element_bytes,
+                                      shard->verified));
+  CopyBox(common, source.box, data, tensor.box, static_cast<std::byte*>(tensor.data), element_bytes);
   return absl::OkStatus();
 }
 

@@ -25,24 +25,34 @@ class CheckpointReader {
 
   const CheckpointManifest& manifest() const { return manifest_; }
 
-  // Checks every shard's checksum, those that hold optimizer states included: DATA_LOSS naming the first that does not
-  // agree.
+  // Checks every block of every shard, those that hold optimizer states included: DATA_LOSS naming the first shard that
+  // is damaged, and where.
   absl::Status Verify();
 
-  // Fills `tensor.data` with `tensor.box`. A shard's checksum is verified, over the whole file, when its first box is
-  // needed. DATA_LOSS naming the shard when it does not agree; NOT_FOUND when the checkpoint lacks the tensor;
+  // Fills `tensor.data` with `tensor.box`. The checksum of a shard's block is verified when its first byte is needed.
+  // DATA_LOSS naming shard and offset where it does not agree; NOT_FOUND when the checkpoint lacks the tensor;
   // FAILED_PRECONDITION when its type or global dims differ from those asked for.
   absl::Status Read(const LocalTensor& tensor);
 
  private:
+  // One file, opened when first needed.
+  struct Shard {
+    std::unique_ptr<SafetensorsFile> file;
+    std::vector<bool> verified;  // by block of kChecksumBlockBytes
+  };
+
   CheckpointReader(std::string directory, CheckpointManifest manifest);
-  absl::StatusOr<const SafetensorsFile*> VerifiedShard(int64_t file);
+  // Its header is verified.
+  absl::StatusOr<Shard*> OpenShard(int64_t file);
+  // Verifies what is not yet of the blocks that hold bytes [first, last) of a shard.
+  absl::Status VerifyBlocks(const CheckpointFile& expected, const MappedFile& mapped, int64_t first, int64_t last,
+                            std::vector<bool>& verified) const;
   absl::Status CopyCommonPart(const CheckpointTensor& stored, const StoredBox& source, const LocalTensor& tensor);
 
   std::string directory_;
   CheckpointManifest manifest_;
   absl::flat_hash_map<std::string, size_t> tensor_index_;  // "kind/name" -> index into manifest_.tensors
-  std::vector<std::unique_ptr<SafetensorsFile>> shards_;   // by file index; null until verified
+  std::vector<Shard> shards_;                              // by file index
 };
 
 }  // namespace muster

@@ -41,7 +41,8 @@ struct TensorToWrite {
 
 struct WrittenFile {
   int64_t bytes = 0;
-  uint32_t crc32 = 0;  // of the whole file, common/base/crc32.h
+  uint32_t crc32 = 0;                  // of the whole file, common/base/crc32.h
+  std::vector<uint32_t> block_crc32s;  // of each block of it, as there
 };
 
 // The header's bytes may not exceed this (the limit of the reference reader).

@@ -56,7 +56,9 @@ absl::StatusOr<WrittenFile> WriteFile(const std::string& path, absl::Span<const 
     MUSTER_RETURN_IF_ERROR(append(writer, i, static_cast<size_t>(bytes)));
   }
   MUSTER_RETURN_IF_ERROR(writer.Finish());
-  return WrittenFile{writer.bytes(), writer.crc32()};
+  return WrittenFile{.bytes = writer.checksums().bytes(),
+                     .crc32 = writer.checksums().crc32(),
+                     .block_crc32s = writer.checksums().block_crc32s()};
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ absl::StatusOr<ShardRecord> WriteShard(const std::string& root, const Checkpoint
   }
   record.file.bytes = written->bytes;
   record.file.crc32 = written->crc32;
+  record.file.block_crc32s = std::move(written->block_crc32s);
   for (const LocalTensor& tensor : tensors) {
     record.tensors.push_back({tensor.name, tensor.kind, tensor.type, tensor.global_dims, {{0, tensor.box}}});
   }

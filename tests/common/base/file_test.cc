@@ -77,8 +77,8 @@ TEST(FileWriter, CountsAndChecksumsWhatItWrote) {
   ASSERT_TRUE(writer.Append(Bytes("12345")).ok());
   ASSERT_TRUE(writer.Append(Bytes("6789")).ok());
   ASSERT_TRUE(writer.Finish().ok());
-  EXPECT_EQ(writer.bytes(), 9);
-  EXPECT_EQ(writer.crc32(), 0xcbf43926u);  // the check value of CRC-32 for "123456789"
+  EXPECT_EQ(writer.checksums().bytes(), 9);
+  EXPECT_EQ(writer.checksums().crc32(), 0xcbf43926u);  // the check value of CRC-32 for "123456789"
   EXPECT_EQ(directory.Get("x"), "123456789");
 }
 

@@ -32,7 +32,7 @@ CheckpointManifest Example() {
   manifest.loss_scaler = LossScalerState{.scale = 65536, .good_steps = 17, .hysteresis = 2, .fell_back = true};
   manifest.history = {.skipped_steps = 5, .recent_losses = {3.25, 1.0 / 3}, .spikes_in_a_row = 1};
   manifest.numerics_fingerprint = {{"isa", "avx512_core_amx"}, {"threads_per_rank", "1"}};
-  manifest.files = {{"rank-00000.safetensors", 1234, 0xdeadbeef}, {"rank-00001.safetensors", 99, 0}};
+  manifest.files = {{"rank-00000.safetensors", 1234, 0xdeadbeef, {0xdeadbeef}}, {"rank-00001.safetensors", 99, 0, {0}}};
   manifest.tensors = {
       {"w", StateKind::kMaster, StoredType::kF32, {4, 8}, {{0, {{0, 0}, {1, 8}}}, {1, {{1, 0}, {3, 8}}}}},
       {"b", StateKind::kSecondMoment, StoredType::kF32, {8}, {{1, {{0}, {8}}}}}};
@@ -92,8 +92,8 @@ TEST(CheckpointManifest, RefusesEveryTruncation) {
 }
 
 TEST(CheckpointManifest, NamesTheFieldThatIsWrong) {
-  EXPECT_THAT(ErrorOf(Edited("\"format_version\": 1", "\"format_version\": 2")),
-              HasSubstr("format_version: version 2"));
+  EXPECT_THAT(ErrorOf(Edited("\"format_version\": 2", "\"format_version\": 3")),
+              HasSubstr("format_version: version 3"));
   EXPECT_THAT(ErrorOf(Edited("\"step\": 200", "\"step\": -1")), HasSubstr("step: expected an integer"));
   EXPECT_THAT(ErrorOf(Edited("\"step\": 200", "\"step\": 1.5")), HasSubstr("step: expected an integer"));
   EXPECT_THAT(ErrorOf(Edited("\"job_id\"", "\"job\"")), HasSubstr("unknown key \"job\""));
@@ -101,6 +101,8 @@ TEST(CheckpointManifest, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(ErrorOf(Edited("\"F32\"", "\"F33\"")), HasSubstr("tensors[0].dtype: unknown dtype"));
   EXPECT_THAT(ErrorOf(Edited("3735928559", "37359285590")),
               HasSubstr("files[0].crc32: expected an integer of 32 bits"));
+  EXPECT_THAT(ErrorOf(Edited("\"bytes\": 1234", "\"bytes\": 12345678")),
+              HasSubstr("files[0].block_crc32s: expected 3 checksums for 12345678 bytes"));
   EXPECT_THAT(ErrorOf(Edited("rank-00001", "../rank-00001")), HasSubstr("files[1].name: expected the plain name"));
 }
 
@@ -139,6 +141,7 @@ ShardRecord RecordOf(const std::string& file, int64_t bytes, int64_t offset, int
   ShardRecord record;
   record.file.name = file;
   record.file.bytes = bytes;
+  record.file.block_crc32s = {0};
   CheckpointTensor tensor;
   tensor.name = "w";
   tensor.dims = {4};

@@ -178,6 +178,27 @@ TEST_F(CheckpointTest, AFlippedByteIsDataLossNamingTheShard) {
   }
 }
 
+TEST_F(CheckpointTest, NamesTheBlockThatIsDamagedAndReadsWhatLiesElsewhere) {
+  constexpr int64_t kRows = 3'000'000;  // 12 MB: three blocks
+  ASSERT_TRUE(Commit(root_.path(), Manifest(), {*WriteParts(0, {MakePart("long", {kRows}, {{0}, {kRows}})})}).ok());
+  const std::string name = "attempt-2/step-10/rank-00000.safetensors";
+  std::string damaged = root_.Get(name);
+  damaged[6'000'000] ^= 1;
+  root_.Put(name, damaged);
+  CheckpointReader reader = Open();
+  Part before = MakePart("long", {kRows}, {{0}, {1'000'000}});
+  EXPECT_TRUE(reader.Read(before.View()).ok());
+  ExpectFilled(before);
+  Part behind = MakePart("long", {kRows}, {{2'500'000}, {500'000}});
+  EXPECT_TRUE(reader.Read(behind.View()).ok());
+  ExpectFilled(behind);
+  const absl::Status status = reader.Read(MakePart("long", {kRows}, {{1'400'000}, {1}}).View());
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(root_.File(name) + " is damaged between offset 4194304 and 8388608"));
+  EXPECT_EQ(reader.Verify().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(CheckpointTest, EveryTruncationOfAShardIsDataLossAtOpen) {
   WriteTwoRanks();
   const std::string name = "attempt-2/step-10/rank-00000.safetensors";
