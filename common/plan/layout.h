@@ -25,8 +25,9 @@ struct Layout {
   Recompute recompute = Recompute::kNone;
   int64_t loss_chunk_tokens = 0;  // rows of the head's logits that exist at a time; 0: those of a micro-batch, kept
   bool optimizer_sharding = false;
-  bool document_mask = false;  // attention does not cross documents
-  int64_t prefetch_steps = 2;  // whole steps of token batches in memory: one computes while the next is read
+  bool document_mask = false;       // attention does not cross documents
+  int64_t prefetch_steps = 2;       // whole steps of token batches in memory: one computes while the next is read
+  bool checkpoint_staging = false;  // host memory for a copy of what a rank saves, written beside training
   int64_t threads_per_rank = 1;
 
   int64_t ranks() const { return data * tensor * pipeline; }

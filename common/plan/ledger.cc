@@ -57,6 +57,7 @@ Ledger BuildLedger(const ModelShape& shape, const Layout& layout, const std::vec
   AddUnits(builder);
   AddResidualStream(builder);
   AddReduction(builder);
+  AddCheckpointStaging(builder);
   return std::move(builder).Take();
 }
 

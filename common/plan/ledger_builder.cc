@@ -44,10 +44,10 @@ int64_t LedgerBuilder::BackwardTick(const Chunk& chunk, const Unit& unit) const 
   return 2 * unit_count_ - 1 - ForwardTick(chunk, unit);
 }
 
-void LedgerBuilder::Add(std::string name, MemoryCategory category, int64_t slot_bytes, int64_t slots,
-                        Lifetime lifetime) {
+void LedgerBuilder::Add(std::string name, MemoryCategory category, int64_t slot_bytes, int64_t slots, Lifetime lifetime,
+                        MemorySpace space) {
   if (slot_bytes == 0 || slots == 0) return;
-  ledger_.entries.push_back({std::move(name), category, MemorySpace::kDevice, RoundUp(slot_bytes), slots, lifetime});
+  ledger_.entries.push_back({std::move(name), category, space, RoundUp(slot_bytes), slots, lifetime});
 }
 
 }  // namespace muster

@@ -46,8 +46,9 @@ class LedgerBuilder {
   int64_t ForwardTick(const Chunk& chunk, const Unit& unit) const;
   int64_t BackwardTick(const Chunk& chunk, const Unit& unit) const;
 
-  // Device memory. Nothing is added for 0 bytes or 0 slots.
-  void Add(std::string name, MemoryCategory category, int64_t slot_bytes, int64_t slots, Lifetime lifetime);
+  // Nothing is added for 0 bytes or 0 slots.
+  void Add(std::string name, MemoryCategory category, int64_t slot_bytes, int64_t slots, Lifetime lifetime,
+           MemorySpace space = MemorySpace::kDevice);
 
   Ledger Take() && { return std::move(ledger_); }
 
@@ -63,7 +64,8 @@ class LedgerBuilder {
 
 // ledger_state.cc
 void AddModelState(LedgerBuilder& builder);  // parameters, gradients, optimizer state
-void AddReduction(LedgerBuilder& builder);   // REQUIRES: AddModelState was called
+void AddReduction(LedgerBuilder& builder);
+void AddCheckpointStaging(LedgerBuilder& builder);
 
 // ledger_units.cc
 void AddWorkspaces(LedgerBuilder& builder);

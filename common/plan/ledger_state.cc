@@ -94,4 +94,16 @@ void AddReduction(LedgerBuilder& builder) {
   }
 }
 
+// Master weights and both moments of what the rank answers for; a tied weight is saved by the first stage.
+void AddCheckpointStaging(LedgerBuilder& builder) {
+  if (!builder.layout().checkpoint_staging) return;
+  int64_t elements = 0;
+  for (const ParameterInfo& parameter : ChunkParameters(builder.shape(), UnitsOf(builder))) {
+    if (parameter.name == kTiedParameter && !builder.has_embedding()) continue;
+    elements += ReplicaElements(LargestShard(builder, parameter), builder.layout().data);
+  }
+  builder.Add(kCheckpointStaging, MemoryCategory::kStaging, 3 * elements * kFloatBytes, 1, builder.WholeStep(),
+              MemorySpace::kPinned);
+}
+
 }  // namespace muster

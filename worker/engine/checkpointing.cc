@@ -19,36 +19,9 @@ namespace {
 
 constexpr int64_t kPieceElements = 65536;  // 256 KiB on the host at a time
 
-struct StateTensor {
-  StateKind kind;
-  const Tensor& tensor;
-};
-
-// What a checkpoint holds of a block.
-std::vector<StateTensor> StatesOf(const StateBlock& block) {
-  std::vector<StateTensor> states = {{StateKind::kMaster, block.master}};
-  if (block.gradient.data == nullptr) return states;
-  states.push_back({StateKind::kFirstMoment, block.first});
-  states.push_back({StateKind::kSecondMoment, block.second});
-  return states;
-}
-
-LocalTensor Local(const ParameterInfo& parameter, StateKind kind, const Box& box, void* data) {
-  return {.name = parameter.name,
-          .kind = kind,
-          .type = StoredType::kF32,
-          .global_dims = parameter.dims,
-          .box = box,
-          .data = data};
-}
-
-CheckpointId IdOf(const EngineConfig& config, const TrainingPosition& position) {
-  return {.attempt = config.checkpoint.attempt, .step = position.steps_done};
-}
-
 CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition& position) {
   CheckpointManifest manifest;
-  manifest.id = IdOf(config, position);
+  manifest.id = CheckpointIdOf(config, position);
   manifest.parent = position.resumed_from;
   manifest.job_id = config.checkpoint.job_id;
   manifest.model = config.model;
@@ -58,35 +31,6 @@ CheckpointManifest ManifestOf(const EngineConfig& config, const TrainingPosition
   manifest.history = position.policy.history;
   manifest.numerics_fingerprint = Fingerprint(config);
   return manifest;
-}
-
-// This rank's record, or an empty one where it writes nothing.
-absl::StatusOr<std::string> WriteOwnShard(const EngineConfig& config, const std::vector<StageParameter>& parameters,
-                                          const TrainingPosition& position, int64_t& bytes) {
-  std::vector<LocalTensor> tensors;
-  for (const StageParameter& parameter : parameters) {
-    for (const StateBlock& block : parameter.answered_for) {
-      for (const StateTensor& state : StatesOf(block)) {
-        tensors.push_back(Local(parameter.info, state.kind, block.box, state.tensor.data));
-      }
-    }
-  }
-  if (tensors.empty()) return std::string();
-  MUSTER_ASSIGN_OR_RETURN(const ShardRecord record,
-                          WriteShard(config.checkpoint.directory, IdOf(config, position), config.rank, tensors));
-  bytes = record.file.bytes;
-  return SerializeShardRecord(record);
-}
-
-absl::Status CommitRecords(const EngineConfig& config, const TrainingPosition& position,
-                           const std::vector<std::string>& texts) {
-  std::vector<ShardRecord> records;
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    if (texts[rank].empty()) continue;
-    MUSTER_ASSIGN_OR_RETURN(ShardRecord record, ParseShardRecord(texts[rank], absl::StrCat("record of rank ", rank)));
-    records.push_back(std::move(record));
-  }
-  return Commit(config.checkpoint.directory, ManifestOf(config, position), records);
 }
 
 // Reads a box into memory of the device, some rows at a time.
@@ -100,7 +44,7 @@ absl::Status ReadBox(CheckpointReader& reader, const ParameterInfo& parameter, S
     Box part = box;
     part.offset[0] += row;
     part.dims[0] = std::min(step, rows - row);
-    MUSTER_RETURN_IF_ERROR(reader.Read(Local(parameter, kind, part, buffer.data())));
+    MUSTER_RETURN_IF_ERROR(reader.Read(LocalTensorOf(parameter, kind, part, buffer.data())));
     device.CopyToDevice(to + row * row_elements, buffer.data(), part.elements() * static_cast<int64_t>(sizeof(float)));
     // The next rows overwrite these on the host.
     MUSTER_RETURN_IF_ERROR(device.Synchronize());
@@ -128,30 +72,54 @@ absl::StatusOr<TrainingPosition> Restore(const std::string& directory, Device& d
 
 }  // namespace
 
-absl::StatusOr<int64_t> SaveCheckpoint(Communicator& world, const EngineConfig& config,
-                                       const std::vector<StageParameter>& parameters,
-                                       const TrainingPosition& position) {
-  int64_t bytes = 0;
-  const absl::StatusOr<std::string> record = WriteOwnShard(config, parameters, position, bytes);
-  if (absl::Status status = ShareStatus(world, record.status()); !status.ok()) {
-    if (world.rank() == 0) Discard(config.checkpoint.directory, IdOf(config, position)).IgnoreError();
-    return status;
-  }
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> records, GatherStrings(world, *record));
-  const absl::Status committed = world.rank() == 0 ? CommitRecords(config, position, records) : absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(ShareStatus(world, committed));
-  return bytes;
+std::vector<StateTensor> StatesOf(const StateBlock& block) {
+  std::vector<StateTensor> states = {{StateKind::kMaster, block.master}};
+  if (block.gradient.data == nullptr) return states;
+  states.push_back({StateKind::kFirstMoment, block.first});
+  states.push_back({StateKind::kSecondMoment, block.second});
+  return states;
+}
+
+LocalTensor LocalTensorOf(const ParameterInfo& parameter, StateKind kind, const Box& box, void* data) {
+  return {.name = parameter.name,
+          .kind = kind,
+          .type = StoredType::kF32,
+          .global_dims = parameter.dims,
+          .box = box,
+          .data = data};
+}
+
+CheckpointId CheckpointIdOf(const EngineConfig& config, const TrainingPosition& position) {
+  return {.attempt = config.checkpoint.attempt, .step = position.steps_done};
 }
 
 std::string CheckpointPath(const EngineConfig& config, const TrainingPosition& position) {
-  return CheckpointDirectory(config.checkpoint.directory, IdOf(config, position));
+  return CheckpointDirectory(config.checkpoint.directory, CheckpointIdOf(config, position));
+}
+
+absl::Status CommitCheckpoint(const EngineConfig& config, const TrainingPosition& position,
+                              const std::vector<std::string>& records) {
+  std::vector<ShardRecord> parsed;
+  for (size_t rank = 0; rank < records.size(); ++rank) {
+    if (records[rank].empty()) continue;
+    MUSTER_ASSIGN_OR_RETURN(ShardRecord record, ParseShardRecord(records[rank], absl::StrCat("record of rank ", rank)));
+    parsed.push_back(std::move(record));
+  }
+  return Commit(config.checkpoint.directory, ManifestOf(config, position), parsed);
+}
+
+void DiscardCheckpoint(const EngineConfig& config, const TrainingPosition& position) {
+  // What remains only takes space; why the save failed is what the user must see.
+  Discard(config.checkpoint.directory, CheckpointIdOf(config, position)).IgnoreError();
 }
 
 absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory, Device& device,
                                                    const std::vector<StageParameter>& parameters) {
   absl::StatusOr<TrainingPosition> position = Restore(directory, device, parameters);
   if (position.ok()) return position;
-  return absl::DataLossError(absl::StrCat("cannot resume from ", directory, ": ", position.status().message()));
+  const bool other_model = position.status().code() == absl::StatusCode::kFailedPrecondition;
+  return absl::Status(other_model ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kDataLoss,
+                      absl::StrCat("cannot resume from ", directory, ": ", position.status().message()));
 }
 
 absl::Status ProveSharedDirectory(Communicator& world, const CheckpointOptions& options) {

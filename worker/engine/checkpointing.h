@@ -1,5 +1,5 @@
-// The trainer's side of checkpoints: which tensors of a stage are saved and restored, and how all ranks agree that a
-// checkpoint is whole. worker/checkpoint has the files.
+// The trainer's side of checkpoints: which tensors of a rank are saved and restored, and what the manifest says.
+// checkpoint_saver.h saves with it; worker/checkpoint has the files.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/formats/checkpoint_manifest.h"
+#include "common/formats/local_tensor.h"
 #include "worker/comm/communicator.h"
 #include "worker/engine/engine_config.h"
 #include "worker/engine/stage_parameters.h"
@@ -26,17 +27,32 @@ struct TrainingPosition {
   StepPolicyState policy;
 };
 
-// Every rank calls it at the same time. Every rank writes what it answers for; rank 0 commits when all have. Returns
-// the bytes of this rank's shard, 0 where it wrote none. The error of any rank ends it on all of them, and then the
-// checkpoint does not exist.
-absl::StatusOr<int64_t> SaveCheckpoint(Communicator& world, const EngineConfig& config,
-                                       const std::vector<StageParameter>& parameters, const TrainingPosition& position);
+// One of the tensors that a checkpoint holds of a block.
+struct StateTensor {
+  StateKind kind = StateKind::kMaster;
+  Tensor tensor;  // f32
+};
+std::vector<StateTensor> StatesOf(const StateBlock& block);
+
+// A box of one of them, at `data`.
+LocalTensor LocalTensorOf(const ParameterInfo& parameter, StateKind kind, const Box& box, void* data);
+
+CheckpointId CheckpointIdOf(const EngineConfig& config, const TrainingPosition& position);
 
 // Where the checkpoint of this position lies: DIRECTORY/attempt-N/step-M.
 std::string CheckpointPath(const EngineConfig& config, const TrainingPosition& position);
 
+// Rank 0, when every rank has written its shard: `records` are theirs, serialised, in rank order; empty where a rank
+// wrote nothing. After an error the checkpoint does not exist. Takes as long as the disk takes.
+absl::Status CommitCheckpoint(const EngineConfig& config, const TrainingPosition& position,
+                              const std::vector<std::string>& records);
+
+// Rank 0, when some rank has failed to write: removes what the others have written.
+void DiscardCheckpoint(const EngineConfig& config, const TrainingPosition& position);
+
 // Fills masters and moments from the checkpoint, whatever layout wrote it; values are to be published
-// (RankEngine::PublishWeights). Errors name the file.
+// (RankEngine::PublishWeights). FAILED_PRECONDITION when it is of another model; DATA_LOSS for whatever else keeps it
+// from being read, so that an older one is tried. Both name the file.
 absl::StatusOr<TrainingPosition> RestoreCheckpoint(const std::string& directory, Device& device,
                                                    const std::vector<StageParameter>& parameters);
 

@@ -65,8 +65,9 @@ struct ValidationReport {
 struct CheckpointReport {
   int64_t step = 0;
   std::string directory;
-  int64_t bytes = 0;   // of this rank's share
-  double seconds = 0;  // for which training stood still
+  int64_t bytes = 0;              // of this rank's share
+  double seconds = 0;             // for which training stood still on this rank
+  double background_seconds = 0;  // in which a thread of this rank wrote, beside training where it could
 };
 
 // What somebody who watches the job should know. `type` is stable: programs go by it, people read the message.

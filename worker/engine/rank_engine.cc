@@ -65,7 +65,8 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
           {.layout = config.layout, .chunks = chunks, .coordinate = coordinate, .compute = context.compute})),
       optimizer(*kernels, parameters, config.training.adamw),
       reduction({.shape = config.model, .layout = config.layout, .chunks = chunks, .coordinate = coordinate}, memory,
-                *kernels, groups, timer) {}
+                *kernels, groups, timer),
+      checkpoint_staging(memory.has(kCheckpointStaging) ? memory.BindBytes(kCheckpointStaging) : Tensor()) {}
 
 absl::Status RankEngine::PublishWeights() {
   CastMastersToValues(*kernels, parameters);

@@ -62,6 +62,7 @@ class RankEngine {
   const std::vector<StageParameter> parameters;
   const Optimizer optimizer;
   GradientReduction reduction;
+  const Tensor checkpoint_staging;  // host memory for what this rank answers for; empty where the job has none
 
  private:
   RankEngine(const EngineConfig& config, const Clock& clock, std::unique_ptr<Device> own_device, StageMemory memory,

@@ -15,6 +15,7 @@ namespace muster {
 struct StepBallot {
   bool stop = false;            // this rank was asked to stop
   bool checkpoint = false;      // this rank was asked for a checkpoint
+  bool save_done = true;        // this rank has done its part of the checkpoint that is being saved
   int64_t trace_steps = 0;      // this rank was asked to record so many steps
   double loss_sum = 0;          // of this rank's targets, nats; last stage
   int64_t counted_targets = 0;  // as above
@@ -25,6 +26,7 @@ struct StepBallot {
 struct StepVerdict {
   bool stop = false;            // some rank was asked to
   bool checkpoint = false;      // some rank was asked for one
+  bool saves_done = false;      // all ranks have done their parts
   int64_t trace_steps = 0;      // some rank was asked for them: the mean of the requests
   double loss_scale = 1;        // of the gradients
   double loss = 0;              // nats per counted target, summed over replicas in the order of ranks

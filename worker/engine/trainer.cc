@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/batches.h"
+#include "worker/engine/checkpoint_saver.h"
 #include "worker/engine/checkpointing.h"
 #include "worker/engine/diagnosis.h"
 #include "worker/engine/gather_strings.h"
@@ -34,7 +35,9 @@ class RankTrainer : public Trainer {
         position_(position),
         policy_(config_.policy, config_.layout.precision, position.policy),
         batches_(std::move(batches)),
-        validation_(validation) {}
+        validation_(validation),
+        saver_(*parts_.world, config_, engine_->device, *parts_.clock, engine_->parameters,
+               engine_->checkpoint_staging) {}
 
   MemoryReport Memory() const override { return engine_->Memory(); }
   absl::StatusOr<TrainingOutcome> Run() override;
@@ -50,7 +53,8 @@ class RankTrainer : public Trainer {
   absl::StatusOr<StepReport> EndStep(const StepVerdict& verdict, StepAction action);
   absl::StatusOr<int64_t> GlobalTargets();
   absl::StatusOr<StepVerdict> Vote(double loss_sum);
-  absl::Status Checkpoint(CheckpointReport& report);
+  absl::StatusOr<std::vector<CheckpointSaver::Result>> SaveCheckpoints(const StepVerdict& verdict);
+  void Tell(const CheckpointSaver::Result& save);
   absl::Status Validate();
 
   void Tell(const StepDecision& decision);
@@ -66,6 +70,7 @@ class RankTrainer : public Trainer {
   ValidationBatches validation_;
   RewindPoint rewind_;
   Pipeline::MicroBatchAt micro_batch_at_;  // of the step under way
+  CheckpointSaver saver_;
   std::atomic<bool> stop_requested_{false};
   std::atomic<bool> checkpoint_requested_{false};
   std::atomic<int64_t> trace_requested_{0};  // steps
@@ -80,14 +85,15 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
     engine_->recorder.BeginStep(position_.steps_done + 1);
     MUSTER_ASSIGN_OR_RETURN(const StepVerdict verdict, ComputeGradients());
     MUSTER_ASSIGN_OR_RETURN(const StepDecision decision, Judge(verdict));
-    if (decision.action == StepAction::kRewind) return TrainingOutcome::kRewind;
+    if (decision.action == StepAction::kRewind) {
+      if (saver_.busy()) Tell(saver_.Finish());  // it may be the one to go back to
+      return TrainingOutcome::kRewind;
+    }
     MUSTER_ASSIGN_OR_RETURN(StepReport step, EndStep(verdict, decision.action));
 
     // Before the step's checkpoint: what resumes from it has this behind it.
     if (ValidationDue()) MUSTER_RETURN_IF_ERROR(Validate());
-    CheckpointReport checkpoint;
-    const bool checkpointed = CheckpointDue(verdict);
-    if (checkpointed) MUSTER_RETURN_IF_ERROR(Checkpoint(checkpoint));
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointSaver::Result> saves, SaveCheckpoints(verdict));
 
     step.phase_seconds = engine_->timer.Seconds();
     for (const double seconds : step.phase_seconds) step.seconds += seconds;
@@ -96,7 +102,7 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
     engine_->recorder.Schedule(step.step + 1, verdict.trace_steps);
     if (parts_.observer != nullptr) {
       parts_.observer->OnStep(step);
-      if (checkpointed) parts_.observer->OnCheckpoint(checkpoint);
+      for (const CheckpointSaver::Result& save : saves) Tell(save);
       if (trace.has_value()) parts_.observer->OnTrace(*trace);
     }
     if (verdict.stop && position_.steps_done < config_.training.steps) return TrainingOutcome::kStopped;
@@ -192,6 +198,7 @@ absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
   RankEngine& engine = *engine_;
   StepBallot ballot{.stop = stop_requested_.load(std::memory_order_relaxed),
                     .checkpoint = checkpoint_requested_.exchange(false, std::memory_order_relaxed),
+                    .save_done = saver_.done(),
                     .trace_steps = trace_requested_.exchange(0, std::memory_order_relaxed),
                     .loss_sum = loss_sum};
   if (engine.stage.has_head()) ballot.counted_targets = batches_.counted_targets();
@@ -224,16 +231,36 @@ bool RankTrainer::CheckpointDue(const StepVerdict& verdict) const {
   return options.every_steps > 0 && position_.steps_done % options.every_steps == 0;
 }
 
-absl::Status RankTrainer::Checkpoint(CheckpointReport& report) {
+// Goes on with the checkpoint that is being saved and begins one that is due. Returns those that have ended, well or
+// not: training goes on without one, but the last of a run must be there.
+absl::StatusOr<std::vector<CheckpointSaver::Result>> RankTrainer::SaveCheckpoints(const StepVerdict& verdict) {
   PhaseScope scope(engine_->timer, Phase::kCheckpoint);
+  std::vector<CheckpointSaver::Result> ended;
+  if (saver_.busy() && verdict.saves_done) {
+    if (std::optional<CheckpointSaver::Result> result = saver_.Advance()) ended.push_back(*std::move(result));
+  }
+  if (!CheckpointDue(verdict)) return ended;
+  if (saver_.busy()) ended.push_back(saver_.Finish());
   position_.policy = policy_.state();
-  const absl::Duration begin = parts_.clock->SinceBoot();
-  MUSTER_ASSIGN_OR_RETURN(const int64_t bytes, SaveCheckpoint(*parts_.world, config_, engine_->parameters, position_));
-  report = {.step = position_.steps_done,
-            .directory = CheckpointPath(config_, position_),
-            .bytes = bytes,
-            .seconds = absl::ToDoubleSeconds(parts_.clock->SinceBoot() - begin)};
-  return absl::OkStatus();
+  saver_.Start(position_);
+  const bool last = verdict.stop || position_.steps_done == config_.training.steps;
+  if (last || !saver_.asynchronous()) ended.push_back(saver_.Finish());
+  if (last) MUSTER_RETURN_IF_ERROR(ended.back().status);
+  return ended;
+}
+
+void RankTrainer::Tell(const CheckpointSaver::Result& save) {
+  if (parts_.observer == nullptr) return;
+  if (save.status.ok()) {
+    parts_.observer->OnCheckpoint(save.report);
+    return;
+  }
+  parts_.observer->OnEvent(
+      {.severity = EngineEvent::Severity::kError,
+       .type = "CHECKPOINT_FAILED",
+       .message = absl::StrCat("the checkpoint of step ", save.report.step, " was not written: ", save.status.message(),
+                               "; training goes on, and the next one is tried when it is due"),
+       .details = {{"step", absl::StrCat(save.report.step)}}});
 }
 
 bool RankTrainer::ValidationDue() const {

@@ -8,13 +8,17 @@
 namespace muster {
 
 absl::StatusOr<StageMemory> StageMemory::Allocate(Device& device, Ledger ledger) {
-  ArenaPlan plan = PlaceLedger(ledger, MemorySpace::kDevice);
-  MUSTER_ASSIGN_OR_RETURN(Arena arena, Arena::Create(device, MemorySpace::kDevice, plan.bytes));
-  return StageMemory(std::move(ledger), std::move(plan), std::move(arena));
+  std::vector<Space> spaces;
+  for (const MemorySpace space : {MemorySpace::kDevice, MemorySpace::kPinned, MemorySpace::kHost}) {
+    ArenaPlan plan = PlaceLedger(ledger, space);
+    MUSTER_ASSIGN_OR_RETURN(Arena arena, Arena::Create(device, space, plan.bytes));
+    spaces.push_back({std::move(plan), std::move(arena)});
+  }
+  return StageMemory(std::move(ledger), std::move(spaces));
 }
 
-StageMemory::StageMemory(Ledger ledger, ArenaPlan plan, Arena arena)
-    : ledger_(std::move(ledger)), plan_(std::move(plan)), arena_(std::move(arena)) {
+StageMemory::StageMemory(Ledger ledger, std::vector<Space> spaces)
+    : ledger_(std::move(ledger)), spaces_(std::move(spaces)) {
   for (size_t i = 0; i < ledger_.entries.size(); ++i) {
     const LedgerEntry& entry = ledger_.entries[i];
     MUSTER_CHECK(index_.emplace(entry.name, i).second, "two ledger entries are called ", entry.name);
@@ -43,25 +47,12 @@ Tensor StageMemory::BindBytes(absl::string_view entry) {
   return BindSlot(found->second, 0, DType::kU8, {planned.slot_bytes});
 }
 
-Tensor StageMemory::BindRun(MemoryCategory category) {
-  int64_t first = -1;
-  int64_t end = 0;
-  for (size_t i = 0; i < ledger_.entries.size(); ++i) {
-    const LedgerEntry& entry = ledger_.entries[i];
-    if (entry.category != category) continue;
-    if (first < 0) first = end = plan_.offsets[i];
-    MUSTER_CHECK(plan_.offsets[i] == end, entry.name, " does not follow the ", MemoryCategoryName(category), " before");
-    end += entry.bytes();
-  }
-  MUSTER_CHECK(first >= 0, "the ledger has no ", MemoryCategoryName(category));
-  return arena_.Bind(first, DType::kU8, {end - first});
-}
-
 Tensor StageMemory::BindSlot(size_t index, int64_t slot, DType dtype, const std::vector<int64_t>& dims) {
   const LedgerEntry& entry = ledger_.entries[index];
   MUSTER_CHECK(0 <= slot && slot < entry.slots, "slot ", slot, " of ", entry.slots, " of ", entry.name);
   bound_[index][static_cast<size_t>(slot)] = true;
-  return arena_.Bind(plan_.offsets[index] + slot * entry.slot_bytes, dtype, dims);
+  Space& space = spaces_[static_cast<size_t>(entry.space)];
+  return space.arena.Bind(space.plan.offsets[index] + slot * entry.slot_bytes, dtype, dims);
 }
 
 std::array<int64_t, kMemoryCategories> StageMemory::bound_bytes() const {

@@ -1,4 +1,5 @@
-// The arena of one rank, bound to its ledger by name: the only place where the engine's tensors come from.
+// The arenas of one rank, one for each space, bound to its ledger by name: the only place where the engine's tensors
+// come from.
 //
 // Owned by the rank's trainer, outlives everything bound from it. For the trainer's thread.
 #pragma once
@@ -34,27 +35,30 @@ class StageMemory {
   // slot.
   Tensor BindBytes(absl::string_view entry);
 
-  // All bytes of a category whose entries follow one another for the whole step, such as gradients: one run of memory,
-  // the padding between tensors included. REQUIRES: the ledger has such entries and no others of that category.
-  Tensor BindRun(MemoryCategory category);
-
   bool has(absl::string_view entry) const { return index_.contains(entry); }
 
   const Ledger& ledger() const { return ledger_; }
-  const ArenaPlan& plan() const { return plan_; }
-  int64_t arena_bytes() const { return arena_.bytes(); }
-  int64_t used_arena_bytes() const { return arena_.used_bytes(); }  // the end of the highest tensor bound
+
+  // Of device memory.
+  const ArenaPlan& plan() const { return device_space().plan; }
+  int64_t arena_bytes() const { return device_space().arena.bytes(); }
+  int64_t used_arena_bytes() const { return device_space().arena.used_bytes(); }  // the end of the highest tensor bound
 
   // Bytes bound so far, each slot counted once; equal to the ledger's when the engine uses what was planned.
   std::array<int64_t, kMemoryCategories> bound_bytes() const;
 
  private:
-  StageMemory(Ledger ledger, ArenaPlan plan, Arena arena);
+  struct Space {
+    ArenaPlan plan;
+    Arena arena;
+  };
+
+  StageMemory(Ledger ledger, std::vector<Space> spaces);
+  const Space& device_space() const { return spaces_[static_cast<size_t>(MemorySpace::kDevice)]; }
   Tensor BindSlot(size_t index, int64_t slot, DType dtype, const std::vector<int64_t>& dims);
 
   Ledger ledger_;
-  ArenaPlan plan_;
-  Arena arena_;
+  std::vector<Space> spaces_;                       // by MemorySpace
   absl::flat_hash_map<std::string, size_t> index_;  // of an entry, by name
   absl::flat_hash_set<std::string> left_out_;
   std::vector<std::vector<bool>> bound_;  // by entry and slot

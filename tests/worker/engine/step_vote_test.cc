@@ -49,6 +49,16 @@ TEST(StepVote, TellsEveryRankOfTheCheckpointAndTheTraceThatSomeAreAskedFor) {
   })));
 }
 
+TEST(StepVote, SaysThatASaveIsDoneWhenItIsOnEveryRank) {
+  EXPECT_TRUE(AllOk(RunRanks(3, [](Communicator& world) -> absl::Status {
+    MUSTER_ASSIGN_OR_RETURN(const StepVerdict two, VoteOnStep(world, {.save_done = world.rank() != 1}));
+    EXPECT_FALSE(two.saves_done);
+    MUSTER_ASSIGN_OR_RETURN(const StepVerdict all, VoteOnStep(world, {.save_done = true}));
+    EXPECT_TRUE(all.saves_done);
+    return absl::OkStatus();
+  })));
+}
+
 TEST(StepVote, ShowsEveryRankAGradientThatIsNotFinite) {
   EXPECT_TRUE(AllOk(RunRanks(2, [](Communicator& world) -> absl::Status {
     StepBallot ballot = BallotOf(world.rank());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 
 #include "worker/tensor/cpu_device.h"
@@ -38,11 +39,14 @@ TEST_F(StageMemoryTest, CountsWhatIsBoundAndEachSlotOnce) {
   EXPECT_EQ(memory_.bound_bytes()[static_cast<size_t>(MemoryCategory::kActivations)], 512);
 }
 
-TEST_F(StageMemoryTest, SeesACategoryAsOneRun) {
-  const Tensor run = memory_.BindRun(MemoryCategory::kGradients);
-  EXPECT_EQ(run.bytes(), 512);
-  EXPECT_EQ(run.data, memory_.Bind("gradient/a", DType::kF32, {64}).data);
-  EXPECT_EQ(run.as<char>() + 256, memory_.Bind("gradient/b", DType::kF32, {60}).data);
+TEST_F(StageMemoryTest, KeepsSpacesApart) {
+  Ledger ledger = SmallLedger();
+  ledger.entries.push_back({"staging/host", MemoryCategory::kStaging, MemorySpace::kPinned, 1024, 1, {0, 3}});
+  StageMemory memory = *StageMemory::Allocate(*device_, ledger);
+  EXPECT_EQ(memory.arena_bytes(), memory_.arena_bytes()) << "the arena is device memory";
+  std::memset(memory.BindBytes("staging/host").data, 1, 1024);
+  EXPECT_EQ(memory.bound_bytes()[static_cast<size_t>(MemoryCategory::kStaging)], 1024);
+  EXPECT_EQ(*memory.Bind("gradient/b", DType::kU8, {256}).as<char>(), 0);
 }
 
 using StageMemoryDeathTest = StageMemoryTest;
