@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/plan/job_plan.h"
 #include "tests/support/gloo_harness.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/worker/engine/layout_draw.h"
@@ -66,12 +67,28 @@ void ExpectClose(const std::vector<RankResult>& results, const std::vector<RankR
   }
 }
 
+// The planner knows what each rank allocates, to the byte.
+void ExpectPlannedMemory(const EngineConfig& job, const std::vector<RankResult>& results) {
+  JobPlanRequest request;
+  request.job = {
+      .shape = job.model, .layout = job.layout, .ranks = job.layout.ranks(), .global_batch = job.layout.global_batch()};
+  request.stages = job.stages;
+  const JobPlan plan = BuildJobPlan(request);
+  ASSERT_EQ(plan.ranks.size(), results.size());
+  for (size_t rank = 0; rank < results.size(); ++rank) {
+    const MemoryReport& memory = results[rank].steps.back().memory;
+    EXPECT_EQ(memory.arena_bytes, plan.ranks[rank].arena_bytes) << "rank " << rank;
+    EXPECT_EQ(memory.used_bytes, plan.ranks[rank].memory) << "rank " << rank;
+  }
+}
+
 void CheckCase(int64_t index) {
   Draw draw(options.seed, static_cast<uint64_t>(index));
   const EngineConfig job = DrawJob(draw);
   SCOPED_TRACE(absl::StrCat("replay: composition_test --seed=", options.seed, " --case=", index, "\n", Describe(job)));
   const std::vector<RankResult> results = RunJob(job);
   if (!AllEndedWell(results)) return;
+  ExpectPlannedMemory(job, results);
   if (job.layout.pipeline > 1) {
     const std::vector<RankResult> whole = RunJob(WithoutPipeline(job));
     if (AllEndedWell(whole)) ExpectIdentical(results, whole);

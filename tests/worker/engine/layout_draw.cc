@@ -12,6 +12,9 @@ namespace {
 
 constexpr int kMostDraws = 10'000;
 
+// Of parallelism.
+int KindsOf(const Layout& layout) { return (layout.data > 1) + (layout.tensor > 1) + (layout.pipeline > 1); }
+
 ModelShape DrawModel(Draw& draw) {
   ModelShape model;
   model.family = draw.OneIn(2) ? ModelFamily::kGpt2 : ModelFamily::kLlama;
@@ -28,8 +31,10 @@ ModelShape DrawModel(Draw& draw) {
   return model;
 }
 
-// Sizes of the three kinds of parallelism, every product of at most kMostDrawnRanks ranks equally often.
+// Sizes of the three kinds of parallelism: every product of at most kMostDrawnRanks ranks, those of more kinds more
+// often than there are of them.
 void DrawSizes(Draw& draw, Layout* layout) {
+  constexpr int kTimes[] = {1, 1, 2, 12};  // by kinds above 1
   std::vector<Layout> all;
   for (int64_t data = 1; data <= kMostDrawnRanks; ++data) {
     for (int64_t tensor = 1; data * tensor <= kMostDrawnRanks; ++tensor) {
@@ -38,7 +43,7 @@ void DrawSizes(Draw& draw, Layout* layout) {
         sizes.data = data;
         sizes.tensor = tensor;
         sizes.pipeline = pipeline;
-        all.push_back(sizes);
+        all.insert(all.end(), kTimes[KindsOf(sizes)], sizes);
       }
     }
   }
@@ -105,6 +110,7 @@ bool TryLayout(Draw& draw, int64_t global_batch, EngineConfig* job) {
   layout.recompute = draw.Of<Recompute>({Recompute::kNone, Recompute::kSelective, Recompute::kFull});
   layout.loss_chunk_tokens = draw.Of<int64_t>({0, 0, 5, 8});
   layout.optimizer_sharding = draw.OneIn(2);
+  layout.checkpoint_staging = draw.OneIn(2);
   job->stages = DrawStages(draw, job->model, layout.virtual_stages());
   return Passes(global_batch, job);
 }
@@ -112,15 +118,18 @@ bool TryLayout(Draw& draw, int64_t global_batch, EngineConfig* job) {
 bool TryJob(Draw& draw, EngineConfig* job) {
   job->model = DrawModel(draw);
   job->layout.sequence_length = draw.Of<int64_t>({6, 8, 16});
+  job->layout.document_mask = draw.OneIn(4);
   job->training.steps = 3;
-  // A key's bias has a gradient of zero but for rounding: an epsilon well above that keeps AdamW from taking it for a
-  // direction.
-  job->training.adamw = {.learning_rate = 3e-3, .epsilon = 1e-6};
+  // AdamW makes a step of a gradient's sign where the gradient is far above epsilon, and of its rounding where that is:
+  // a key's bias has a gradient of zero but for it. With this epsilon differences of 1e-9 stay far below the tolerance.
+  job->training.adamw = {.learning_rate = 3e-3, .epsilon = 1e-5};
   job->training.schedule = {.warmup_steps = 2};
   job->training.clip_grad_norm = draw.Of<double>({0, 0.5});
   job->training.seed = static_cast<uint64_t>(draw.Below(1000));
+  if (draw.OneIn(3)) job->layout.precision = draw.Of<Precision>({Precision::kBf16, Precision::kFp16});
   if (!TryLayout(draw, draw.Of<int64_t>({8, 12, 24}), job)) return false;
-  if (job->layout.pipeline > 1 && draw.OneIn(4)) job->layout.precision = Precision::kBf16;
+  // Only a pipeline's cut is to keep the bits of a narrow type.
+  if (job->layout.pipeline == 1) job->layout.precision = Precision::kFp32;
   return true;
 }
 
@@ -192,8 +201,8 @@ std::string Describe(const EngineConfig& job) {
                       " chunks from units ", absl::StrJoin(cuts, " "), "; micro-batch ", layout.micro_batch, " x ",
                       layout.accumulation_steps, ", sequence ", layout.sequence_length, ", ", PrecisionOf(layout),
                       ", recompute ", RecomputeOf(layout), ", loss chunk ", layout.loss_chunk_tokens,
-                      layout.optimizer_sharding ? ", sharded" : "", ", clip ", job.training.clip_grad_norm, ", seed ",
-                      job.training.seed);
+                      layout.optimizer_sharding ? ", sharded" : "", layout.document_mask ? ", document mask" : "",
+                      ", clip ", job.training.clip_grad_norm, ", seed ", job.training.seed);
 }
 
 std::vector<std::pair<std::string, bool>> FeaturesOf(const EngineConfig& job) {
@@ -201,19 +210,20 @@ std::vector<std::pair<std::string, bool>> FeaturesOf(const EngineConfig& job) {
   const Layout& layout = job.layout;
   const bool in_a_layer = std::any_of(job.stages.begin(), job.stages.end(),
                                       [](const UnitRange& stage) { return stage.first > 0 && stage.first % 2 == 0; });
-  const int kinds = (layout.data > 1) + (layout.tensor > 1) + (layout.pipeline > 1);
   return {{"data", layout.data > 1},
           {"pipeline", layout.pipeline > 1},
           {"cut within a layer", in_a_layer},
           {"interleave 2", layout.interleave == 2},
           {"interleave 3", layout.interleave == 3},
-          {"two kinds of parallelism", kinds == 2},
+          {"two kinds of parallelism", KindsOf(layout) == 2},
           {"accumulation", layout.accumulation_steps > 1},
           {"sharded optimizer", layout.optimizer_sharding && layout.data > 1},
+          {"checkpoints beside training", layout.checkpoint_staging},
           {"loss in chunks", layout.loss_chunk_tokens > 0},
           {"gpt2", model.family == ModelFamily::kGpt2},
           {"tied over two stages", model.tied && layout.pipeline > 1},
           {"untied", !model.tied},
+          {"document mask", layout.document_mask},
           {"bf16", layout.precision == Precision::kBf16}};
 }
 
