@@ -12,6 +12,13 @@ namespace {
 
 constexpr int kMostDraws = 10'000;
 
+// With a Weyl sequence this is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+uint64_t Mix(uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+  return bits ^ (bits >> 31);
+}
+
 // Of parallelism.
 int KindsOf(const Layout& layout) { return (layout.data > 1) + (layout.tensor > 1) + (layout.pipeline > 1); }
 
@@ -143,16 +150,11 @@ const char* RecomputeOf(const Layout& layout) {
 
 }  // namespace
 
-// The increments of a Weyl sequence, mixed: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-Draw::Draw(uint64_t seed, uint64_t index) : state_(seed * 0x9e3779b97f4a7c15 + index * 0xd1b54a32d192ed03) {}
+Draw::Draw(uint64_t seed, uint64_t index) : state_(Mix(Mix(seed) + index)) {}
 
 int64_t Draw::Below(int64_t bound) {
   state_ += 0x9e3779b97f4a7c15;
-  uint64_t mixed = state_;
-  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-  mixed ^= mixed >> 31;
-  return static_cast<int64_t>(mixed % static_cast<uint64_t>(bound));
+  return static_cast<int64_t>(Mix(state_) % static_cast<uint64_t>(bound));
 }
 
 EngineConfig DrawJob(Draw& draw) {
