@@ -113,6 +113,7 @@ SupervisorEvents Agent::MakeSupervisorEvents() {
   };
   events.on_forgotten = [this](const RankKey& rank) {
     backlog_.Forget(rank);
+    rank_service_->commands().Forget(rank);
     logged_.erase(rank);
   };
   return events;
@@ -213,6 +214,7 @@ void Agent::OnLost(const absl::Status& status) {
 void Agent::OnDesired(const v1::Desired& desired) {
   for (const v1::Assignment& assignment : desired.assignments()) {
     for (const std::string& path : assignment.delete_checkpoints()) janitor_.Delete(path);
+    rank_service_->commands().Set(RankKey::Of(assignment), assignment.commands());
   }
   supervisor_.SetDesired(desired);
 }
@@ -223,7 +225,8 @@ void Agent::OnReport(const v1::RankReport& report) {
   if (assignment == nullptr || !supervisor_.OnReport(report)) return;
   if (report.report_case() == v1::RankReport::REPORT_NOT_SET) return;  // it only says that it is joining
   exporter_.OnReport(*assignment, report);
-  backlog_.Add(report, session_.connected());
+  // A timeline is for somebody who waits for it now.
+  if (!report.has_trace()) backlog_.Add(report, session_.connected());
   v1::WorkerMessage message;
   *message.mutable_report() = report;
   session_.Send(std::move(message));

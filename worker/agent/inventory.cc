@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/instruction_set.h"
+#include "worker/agent/rank_command.h"
 
 namespace muster {
 namespace {
@@ -37,6 +38,7 @@ v1::Inventory MakeInventory(const AgentOptions& options, const std::string& vers
   inventory.set_instruction_set(InstructionSet());
   inventory.set_address(options.address);
   inventory.set_metrics_address(metrics.ToString());
+  if (!FindProgram("nsys").empty()) inventory.add_profilers("nsys");
   inventory.set_boot_id(FirstLine("/proc/sys/kernel/random/boot_id"));
   return inventory;
 }

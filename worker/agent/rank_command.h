@@ -36,6 +36,9 @@ std::string RankDirectory(const std::string& state_dir, const RankKey& rank);
 // What the rank may use: the smaller of the device's memory and what its job asks for.
 int64_t RankMemoryBytes(const RankCommandOptions& options, const v1::Assignment& assignment);
 
+// The program's path by PATH; empty where there is none.
+std::string FindProgram(const std::string& name);
+
 // Makes the rank's directory with its assignment, and the command that runs it.
 absl::StatusOr<ChildCommand> PrepareRank(const RankCommandOptions& options, const v1::Assignment& assignment);
 

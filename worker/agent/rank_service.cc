@@ -40,22 +40,32 @@ class ReportReader : public grpc::ServerReadReactor<v1::RankReport> {
 
 class RankServiceServer::Service : public v1::RankService::CallbackService {
  public:
-  Service(EventLoop* loop, OnReport on_report) : loop_(loop), on_report_(std::move(on_report)) {}
+  Service(EventLoop* loop, CommandBoard* commands, OnReport on_report)
+      : loop_(loop), commands_(commands), on_report_(std::move(on_report)) {}
 
   grpc::ServerReadReactor<v1::RankReport>* Report(grpc::CallbackServerContext* context,
                                                   v1::ReportSummary* summary) override {
     return new ReportReader(loop_, &on_report_, summary);
   }
 
+  grpc::ServerWriteReactor<v1::RankCommands>* WatchCommands(grpc::CallbackServerContext* context,
+                                                            const v1::WatchCommandsRequest* request) override {
+    return commands_->Listen(RankKey::Of(*request));
+  }
+
  private:
   EventLoop* const loop_;
+  CommandBoard* const commands_;
   const OnReport on_report_;
 };
 
-RankServiceServer::RankServiceServer(std::unique_ptr<Service> service) : service_(std::move(service)) {}
+RankServiceServer::RankServiceServer(std::unique_ptr<CommandBoard> commands, std::unique_ptr<Service> service)
+    : commands_(std::move(commands)), service_(std::move(service)) {}
 
 RankServiceServer::~RankServiceServer() {
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();  // streams of commands use the board until they are gone
 }
 
 absl::StatusOr<std::unique_ptr<RankServiceServer>> RankServiceServer::Start(EventLoop* loop, const std::string& path,
@@ -66,8 +76,9 @@ absl::StatusOr<std::unique_ptr<RankServiceServer>> RankServiceServer::Start(Even
                                                    "; choose a shorter directory"));
   }
   unlink(path.c_str());
-  std::unique_ptr<RankServiceServer> server(
-      new RankServiceServer(std::make_unique<Service>(loop, std::move(on_report))));
+  auto commands = std::make_unique<CommandBoard>();
+  auto service = std::make_unique<Service>(loop, commands.get(), std::move(on_report));
+  std::unique_ptr<RankServiceServer> server(new RankServiceServer(std::move(commands), std::move(service)));
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(server->service_.get());

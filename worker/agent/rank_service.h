@@ -1,4 +1,5 @@
-// RankService on a Unix socket: takes the reports of this host's ranks and posts them to the loop.
+// RankService on a Unix socket: takes the reports of this host's ranks and posts them to the loop, and tells the ranks
+// what they are asked.
 //
 // Owned by the agent. gRPC's threads call in; the reports arrive on the loop, those of one rank in order.
 #pragma once
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "common/rpc/event_loop.h"
 #include "muster/v1/worker.grpc.pb.h"
+#include "worker/agent/command_board.h"
 
 namespace grpc {
 class Server;
@@ -32,11 +34,14 @@ class RankServiceServer {
   // Breaks the open streams. Reports that were taken are already posted.
   ~RankServiceServer();
 
+  CommandBoard& commands() { return *commands_; }
+
  private:
   class Service;
 
-  explicit RankServiceServer(std::unique_ptr<Service> service);
+  RankServiceServer(std::unique_ptr<CommandBoard> commands, std::unique_ptr<Service> service);
 
+  std::unique_ptr<CommandBoard> commands_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 };

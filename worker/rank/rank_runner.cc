@@ -17,6 +17,7 @@
 #include "worker/comm/gloo_communicator.h"
 #include "worker/engine/fingerprint.h"
 #include "worker/rank/assignment_config.h"
+#include "worker/rank/command_listener.h"
 #include "worker/rank/process_time.h"
 #include "worker/rank/report_observer.h"
 
@@ -44,6 +45,13 @@ v1::RankReport IdentityOf(const v1::Assignment& assignment) {
   identity.set_attempt(assignment.attempt());
   identity.set_rank(assignment.rank());
   return identity;
+}
+
+CommandEvents CommandsTo(Trainer& trainer) {
+  CommandEvents events;
+  events.on_checkpoint = [&trainer] { trainer.RequestCheckpoint(); };
+  events.on_trace = [&trainer](int64_t steps) { trainer.RequestTrace(steps); };
+  return events;
 }
 
 }  // namespace
@@ -88,6 +96,7 @@ absl::StatusOr<TrainingOutcome> RankRunner::RunToEnd() {
   EndPhase("restore");
   stage_ = RankStage::kTrain;
   ReportStarted(*trainer, parts_->config);
+  const CommandListener listener(parts_->agent.get(), parts_->assignment, CommandsTo(*trainer));
   {
     absl::MutexLock lock(&mutex_);
     trainer_ = trainer.get();
