@@ -67,7 +67,15 @@ void AddWaitTimeout(CLI::App& command, double& seconds) {
 
 void AddSubmit(CLI::App& app, std::optional<VerbOptions>& verb) {
   AddVerb<SubmitOptions>(app, "submit", "Submit a job file", verb, [](CLI::App& command, SubmitOptions& options) {
-    command.add_option("FILE", options.file, "The job file (docs/job-file.md)")->required();
+    command.add_option("FILE", options.file, "The job file (docs/job-file.md); not needed with --from");
+    command
+        .add_option(
+            "--from", options.from,
+            "JOB or JOB@STEP: begin with that job's checkpoint. Without FILE the new job asks for what that one "
+            "asked for; the model must be the same")
+        ->type_name("JOB[@STEP]");
+    command.add_option("--set", options.set, "Change a field: training.optimizer.adamw.lr=1e-4; may be repeated")
+        ->type_name("FIELD=VALUE");
     command.add_flag("--validate-only", options.validate_only, "Check and plan as a submit would, and stop there");
     CLI::Option* wait = command.add_flag("--wait", options.wait, "Return when the job has ended");
     command.add_flag("--watch", options.watch, "Show the job's progress until it has ended")->excludes(wait);
@@ -89,6 +97,10 @@ void AddGet(CLI::App& app, std::optional<VerbOptions>& verb) {
     command.add_flag("--job-file", options.job_file,
                      "Print it as a job file with every default and auto filled in, to submit again");
   });
+  AddVerb<GetCheckpointsOptions>(*get, "checkpoints", "The checkpoints of a job, newest first", verb,
+                                 [](CLI::App& command, GetCheckpointsOptions& options) {
+                                   command.add_option("JOB", options.job, "A job's id, or its name")->required();
+                                 });
   AddVerb<GetOptions>(*get, "workers", "All workers", verb,
                       [](CLI::App&, GetOptions& options) { options.kind = GetOptions::Kind::kWorkers; });
 }
@@ -128,6 +140,68 @@ void AddJobControl(CLI::App& app, std::optional<VerbOptions>& verb, const char* 
       command.add_option("--reason", options.reason, "Kept with the job");
     }
   });
+}
+
+void AddUpdate(CLI::App& app, std::optional<VerbOptions>& verb) {
+  CLI::App* update = app.add_subcommand("update", "Change a job that exists");
+  update->require_subcommand(1);
+  AddVerb<UpdateOptions>(
+      *update, "job", "More or fewer steps, priority, labels; a completed job that gets more steps trains on", verb,
+      [](CLI::App& command, UpdateOptions& options) {
+        command.add_option("JOB", options.job, "A job's id, or its name")->required();
+        command.add_option("--steps", options.steps, "training.steps from now on")->check(AtLeast(1));
+        command.add_option("--priority", options.priority, "policy.priority from now on");
+        command.add_option("--label", options.labels, "KEY=VALUE, or KEY- to take it away; may be repeated");
+      });
+}
+
+void AddCheckpoint(CLI::App& app, std::optional<VerbOptions>& verb) {
+  AddVerb<CheckpointOptions>(app, "checkpoint", "Have a running job write a checkpoint, and wait for it", verb,
+                             [](CLI::App& command, CheckpointOptions& options) {
+                               command.add_option("JOB", options.job, "A job's id, or its name")->required();
+                               command.add_flag("--now", options.now, "After the step under way")->required();
+                             });
+}
+
+void AddMetrics(CLI::App& app, std::optional<VerbOptions>& verb) {
+  CLI::App* metrics = app.add_subcommand("metrics", "The history of a job's steps");
+  metrics->require_subcommand(1);
+  AddVerb<MetricsExportOptions>(
+      *metrics, "export", "Write the metrics of every step to a file", verb,
+      [](CLI::App& command, MetricsExportOptions& options) {
+        command.add_option("JOB", options.job, "A job's id, or its name")->required();
+        command.add_option("--format", options.format, "csv or tensorboard")
+            ->required()
+            ->check([](const std::string& text) {
+              return text == "csv" || text == "tensorboard" ? "" : "\"" + text + "\" is not csv or tensorboard";
+            });
+        command.add_option("-o,--path", options.path, "The file; for TensorBoard the run's folder")->required();
+      });
+  AddVerb<CompareOptions>(app, "compare", "Two runs side by side: what was asked, how they went, which is ahead", verb,
+                          [](CLI::App& command, CompareOptions& options) {
+                            command.add_option("JOB", options.left, "A job's id, or its name")->required();
+                            command.add_option("OTHER", options.right, "The other's")->required();
+                          });
+}
+
+void AddTrace(CLI::App& app, std::optional<VerbOptions>& verb) {
+  AddVerb<TraceOptions>(
+      app, "trace", "Record a timeline of a running job's ranks", verb, [](CLI::App& command, TraceOptions& options) {
+        command.add_option("JOB", options.job, "A job's id, or its name")->required();
+        command.add_option("--steps", options.steps, "Optimizer steps to record, at most 100")
+            ->check(AtLeast(1))
+            ->capture_default_str();
+        command.add_option("-o,--path", options.path,
+                           "The file, for ui.perfetto.dev or chrome://tracing; with --nsys a directory below the "
+                           "workers' checkpoint root");
+        CLI::Option* nsys = command.add_flag("--nsys", options.nsys,
+                                             "Instead: start one rank, by a new attempt, under NVIDIA Nsight Systems");
+        command.add_option("--rank", options.rank, "The rank that --nsys is for")->check(AtLeast(0))->needs(nsys);
+        command.add_option("--seconds", options.nsys_seconds, "How long --nsys records")
+            ->check(AtLeast(1))
+            ->needs(nsys)
+            ->capture_default_str();
+      });
 }
 
 void AddWorkerControl(CLI::App& app, std::optional<VerbOptions>& verb, const char* name, const char* help,
@@ -222,6 +296,10 @@ std::variant<Invocation, ExitCode> ParseCommandLine(int argc, char** argv) {
   AddJobControl(app, verb, "pause", "Stop a job at a checkpoint and free its devices",
                 JobControlOptions::Action::kPause);
   AddJobControl(app, verb, "resume", "Queue a paused job again", JobControlOptions::Action::kResume);
+  AddUpdate(app, verb);
+  AddCheckpoint(app, verb);
+  AddMetrics(app, verb);
+  AddTrace(app, verb);
   AddWorkerControl(app, verb, "cordon", "Place no new ranks on a worker", true);
   AddWorkerControl(app, verb, "uncordon", "Place ranks on a worker again", false);
   AddPlan(app, verb);

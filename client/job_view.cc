@@ -1,6 +1,7 @@
 #include "client/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -41,8 +42,9 @@ void AddProgress(std::string& text, const v1::Job& job) {
   AddLine(text, "Loss", absl::StrFormat("%.4f nats/token", progress.loss()));
   if (progress.validations_size() > 0) {
     AddLine(text, "Validation",
-            absl::StrFormat("%.4f at step %d (first %.4f)", progress.validation_loss(), progress.validation_step(),
-                            progress.first_validation_loss()));
+            absl::StrFormat("%.4f at step %d, perplexity %.2f (first %.4f, %.2f)", progress.validation_loss(),
+                            progress.validation_step(), std::exp(progress.validation_loss()),
+                            progress.first_validation_loss(), std::exp(progress.first_validation_loss())));
   }
   AddLine(text, "Throughput",
           absl::StrCat(FormatRate(progress.tokens_per_second()), " tokens/s, ", FormatCount(progress.tokens()),
@@ -133,6 +135,9 @@ std::string JobDescription(const v1::Job& job, const v1::ListEventsResponse& eve
   AddLine(text, job.state() == v1::QUEUED ? "Waits for" : "Reason",
           job.queue_status().position() > 0 ? job.queue_status().reason() : job.state_reason());
   AddLine(text, "Layout", LayoutText(job));
+  if (job.has_forked_from()) {
+    AddLine(text, "Fork", absl::StrCat("of ", job.forked_from().job_id(), " at step ", job.forked_from().step()));
+  }
   AddLine(text, "Attempt",
           absl::StrCat(job.attempt(), ", ", job.restarts(), " of ", job.resolved_spec().policy().max_restarts(),
                        " restarts used"));
@@ -166,8 +171,8 @@ std::string JobSummary(const v1::Job& job, const Palette& palette) {
     absl::StrAppendFormat(&text, ", step %d of %d, loss %.4f", progress.step(), progress.steps(), progress.loss());
   }
   if (progress.validations_size() > 0) {
-    absl::StrAppendFormat(&text, ", validation %.4f -> %.4f", progress.first_validation_loss(),
-                          progress.validation_loss());
+    absl::StrAppendFormat(&text, ", validation %.4f -> %.4f (perplexity %.2f)", progress.first_validation_loss(),
+                          progress.validation_loss(), std::exp(progress.validation_loss()));
   }
   if (job.state() != v1::COMPLETED && !job.state_reason().empty()) absl::StrAppend(&text, "\n", job.state_reason());
   return absl::StrCat(text, "\n");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,7 +22,10 @@ struct GlobalOptions {
 };
 
 struct SubmitOptions {
-  std::string file;
+  std::string file;  // may be empty with `from`
+  // A job from whose checkpoint this one begins, JOB or JOB@STEP. Empty: from the initial weights.
+  std::string from;
+  std::vector<std::string> set;  // FIELD=VALUE, over what the file or the job says
   bool validate_only = false;
   bool wait = false;   // until the job has ended
   bool watch = false;  // the same, showing progress
@@ -37,6 +41,43 @@ struct GetOptions {
   std::string job;                  // for kJob
   bool job_file = false;            // for kJob: as a file that can be submitted again
   std::vector<std::string> states;  // for kJobs; empty: all
+};
+
+struct GetCheckpointsOptions {
+  std::string job;
+};
+
+// checkpoint --now
+struct CheckpointOptions {
+  std::string job;
+  bool now = false;  // always: said so that the command reads as what it does
+};
+
+struct UpdateOptions {
+  std::string job;
+  std::optional<int64_t> steps;
+  std::optional<int64_t> priority;
+  std::vector<std::string> labels;  // KEY=VALUE, or KEY- to take it away
+};
+
+struct MetricsExportOptions {
+  std::string job;
+  std::string format;  // csv or tensorboard
+  std::string path;    // a file; for TensorBoard a folder
+};
+
+struct CompareOptions {
+  std::string left;
+  std::string right;
+};
+
+struct TraceOptions {
+  std::string job;
+  int64_t steps = 3;
+  std::string path;  // with nsys: a directory below the workers' checkpoint root, or empty
+  bool nsys = false;
+  int64_t rank = 0;  // with nsys
+  double nsys_seconds = 60;
 };
 
 struct DescribeOptions {
@@ -92,8 +133,9 @@ struct DataEntropyOptions {
 };
 
 using VerbOptions =
-    std::variant<SubmitOptions, GetOptions, DescribeOptions, WatchOptions, LogsOptions, JobControlOptions,
-                 WorkerControlOptions, PlanOptions, DataTokenizeOptions, DataEntropyOptions>;
+    std::variant<SubmitOptions, GetOptions, GetCheckpointsOptions, CheckpointOptions, UpdateOptions,
+                 MetricsExportOptions, CompareOptions, TraceOptions, DescribeOptions, WatchOptions, LogsOptions,
+                 JobControlOptions, WorkerControlOptions, PlanOptions, DataTokenizeOptions, DataEntropyOptions>;
 
 struct Invocation {
   GlobalOptions global;

@@ -10,6 +10,12 @@ namespace muster {
 
 absl::StatusOr<ExitCode> RunVerb(Session& session, const SubmitOptions& options);
 absl::StatusOr<ExitCode> RunVerb(Session& session, const GetOptions& options);
+absl::StatusOr<ExitCode> RunVerb(Session& session, const GetCheckpointsOptions& options);
+absl::StatusOr<ExitCode> RunVerb(Session& session, const CheckpointOptions& options);
+absl::StatusOr<ExitCode> RunVerb(Session& session, const UpdateOptions& options);
+absl::StatusOr<ExitCode> RunVerb(Session& session, const MetricsExportOptions& options);
+absl::StatusOr<ExitCode> RunVerb(Session& session, const CompareOptions& options);
+absl::StatusOr<ExitCode> RunVerb(Session& session, const TraceOptions& options);
 absl::StatusOr<ExitCode> RunVerb(Session& session, const DescribeOptions& options);
 absl::StatusOr<ExitCode> RunVerb(Session& session, const WatchOptions& options);
 absl::StatusOr<ExitCode> RunVerb(Session& session, const LogsOptions& options);

@@ -117,7 +117,10 @@ std::string WatchView::LossLine() const {
   std::string line =
       absl::StrFormat("loss  %.3f  %s", progress.loss(),
                       Sparkline(losses_, width_ < kNarrowColumns ? kSparklineWidth / 2 : kSparklineWidth));
-  if (progress.validations_size() > 0) absl::StrAppendFormat(&line, "  val %.3f", progress.validation_loss());
+  if (progress.validations_size() > 0) {
+    absl::StrAppendFormat(&line, "  val %.3f (ppl %.2f)", progress.validation_loss(),
+                          std::exp(progress.validation_loss()));
+  }
   absl::StrAppendFormat(&line, "   %s tokens/s   gradient norm %.2f", FormatRate(progress.tokens_per_second()),
                         progress.gradient_norm());
   return line;

@@ -87,7 +87,11 @@ absl::Status Coordinator::OpenState() {
   registry_->SetListener(supervisor_.get());
   admission_ = std::make_unique<SpecAdmission>();
   manager_ = std::make_unique<JobManager>(table_.get(), registry_.get(), supervisor_.get(), admission_.get());
+  changes_ = std::make_unique<JobChanges>(clock_, table_.get(), registry_.get(), supervisor_.get(), manager_.get(),
+                                          admission_.get());
   logs_ = std::make_unique<LogRelay>(table_.get(), registry_.get());
+  history_ = std::make_unique<MetricStore>(clock_, store_.get(), table_.get(), manager_.get());
+  traces_ = std::make_unique<TraceRelay>(clock_, table_.get(), registry_.get(), supervisor_.get(), manager_.get());
   supervisor_->AdoptRunning();
   return absl::OkStatus();
 }
@@ -112,9 +116,22 @@ absl::Status Coordinator::LoadCluster() {
 }
 
 absl::Status Coordinator::Listen() {
-  job_service_ = std::make_unique<JobService>(&loop_, manager_.get(), table_.get(), logs_.get());
+  JobServiceParts jobs;
+  jobs.manager = manager_.get();
+  jobs.changes = changes_.get();
+  jobs.table = table_.get();
+  jobs.logs = logs_.get();
+  jobs.metrics = history_.get();
+  jobs.traces = traces_.get();
+  job_service_ = std::make_unique<JobService>(&loop_, jobs);
   cluster_service_ = std::make_unique<ClusterService>(&loop_, registry_.get(), [this] { return Info(); });
-  worker_service_ = std::make_unique<WorkerService>(&loop_, registry_.get(), supervisor_.get(), logs_.get());
+  WorkerServiceParts workers;
+  workers.registry = registry_.get();
+  workers.supervisor = supervisor_.get();
+  workers.logs = logs_.get();
+  workers.metrics = history_.get();
+  workers.traces = traces_.get();
+  worker_service_ = std::make_unique<WorkerService>(&loop_, workers);
   rendezvous_service_ = std::make_unique<RendezvousService>(&loop_, rendezvous_.get());
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -143,7 +160,9 @@ Coordinator::~Coordinator() {
     const absl::Status stopping = absl::UnavailableError("musterd is stopping");
     loop_.Post([this, stopping] {
       table_->EndWatches(stopping);
+      changes_->EndAll(stopping);
       logs_->EndAll(stopping);
+      traces_->EndAll(stopping);
       registry_->CloseSessions(stopping);
     });
     // The loop turns while this waits: it is what finishes the calls.
@@ -173,7 +192,10 @@ void Coordinator::Tick() {
   registry_->Tick();
   rendezvous_->Tick();
   supervisor_->Tick();
+  changes_->Tick();
   logs_->Tick();
+  traces_->Tick();
+  history_->Tick();
   table_->FlushProgress();
   const absl::Duration now = clock_->SinceBoot();
   if (now >= next_metrics_) {

@@ -28,16 +28,19 @@ class Server;
 namespace muster {
 
 class ClusterService;
+class JobChanges;
 class JobManager;
 class JobService;
 class JobTable;
 class GangSupervisor;
 class LogRelay;
+class MetricStore;
 class Rendezvous;
 class RendezvousService;
 class ServerMetrics;
 class SpecAdmission;
 class SqliteStore;
+class TraceRelay;
 class WorkerService;
 
 class Coordinator {
@@ -86,7 +89,10 @@ class Coordinator {
   std::unique_ptr<GangSupervisor> supervisor_;
   std::unique_ptr<SpecAdmission> admission_;
   std::unique_ptr<JobManager> manager_;
+  std::unique_ptr<JobChanges> changes_;
   std::unique_ptr<LogRelay> logs_;
+  std::unique_ptr<MetricStore> history_;
+  std::unique_ptr<TraceRelay> traces_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<ClusterService> cluster_service_;
   std::unique_ptr<WorkerService> worker_service_;

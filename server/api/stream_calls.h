@@ -14,6 +14,7 @@
 #include "muster/v1/job.pb.h"
 #include "server/job/job_manager.h"
 #include "server/job/log_relay.h"
+#include "server/job/trace_relay.h"
 
 namespace muster {
 
@@ -119,6 +120,22 @@ class LogCall : public StreamCall<v1::LogChunk>, public LogReader {
   LogRelay* const relay_;
   std::deque<v1::LogChunk> pending_;
   size_t pending_bytes_ = 0;
+};
+
+// TraceJob.
+class TraceCall : public StreamCall<v1::TraceChunk>, public TraceReader {
+ public:
+  TraceCall(EventLoop* loop, TraceRelay* relay, v1::TraceJobRequest request);
+
+  void OnChunk(const v1::TraceChunk& chunk) override;
+  void OnEnd(absl::Status end) override { End(std::move(end)); }
+
+ private:
+  void Abandon() override { relay_->Close(this); }
+  std::optional<v1::TraceChunk> Next() override;
+
+  TraceRelay* const relay_;
+  std::deque<v1::TraceChunk> pending_;
 };
 
 // A stream of no messages: a call that this version does not have.

@@ -13,8 +13,8 @@ namespace {
 // deleted.
 class SessionCall : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>, public WorkerSession {
  public:
-  SessionCall(EventLoop* loop, WorkerRegistry* registry, GangSupervisor* supervisor, LogRelay* logs)
-      : loop_(loop), registry_(registry), supervisor_(supervisor), logs_(logs) {
+  SessionCall(EventLoop* loop, const WorkerServiceParts& parts)
+      : loop_(loop), registry_(parts.registry), parts_(parts) {
     StartRead(&incoming_);
   }
 
@@ -73,15 +73,20 @@ class SessionCall : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coordi
         const std::string worker = registry_->NameOf(this);
         if (worker.empty()) return;  // no Hello yet, or another session took its place
         if (incoming_.has_report()) {
-          supervisor_->OnReport(worker, incoming_.report());
+          TakeReport(worker, incoming_.report());
         } else {
-          logs_->OnReply(worker, incoming_.log_reply());
+          parts_.logs->OnReply(worker, incoming_.log_reply());
         }
         return;
       }
       default:
         Close(absl::InvalidArgumentError("a message of a kind that this musterd does not know"));
     }
+  }
+
+  void TakeReport(const std::string& worker, const v1::RankReport& report) {
+    if (report.has_trace()) return parts_.traces->OnReport(report);
+    if (parts_.supervisor->OnReport(worker, report)) parts_.metrics->OnReport(report);
   }
 
   void FinishNow() {
@@ -92,8 +97,7 @@ class SessionCall : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coordi
 
   EventLoop* const loop_;
   WorkerRegistry* const registry_;
-  GangSupervisor* const supervisor_;
-  LogRelay* const logs_;
+  const WorkerServiceParts parts_;
 
   // On the loop, but for the message that gRPC reads or writes just now.
   v1::WorkerMessage incoming_;
@@ -106,7 +110,7 @@ class SessionCall : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coordi
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerService::Session(
     grpc::CallbackServerContext* context) {
-  return new SessionCall(loop_, registry_, supervisor_, logs_);
+  return new SessionCall(loop_, parts_);
 }
 
 }  // namespace muster

@@ -40,7 +40,7 @@ void CutLineage(const v1::Checkpoint& resume_point, Checkpoints* checkpoints) {
   }
 }
 
-std::vector<std::string> TrimCheckpoints(int64_t keep, const std::string& in_use, Checkpoints* checkpoints) {
+std::vector<std::string> TrimCheckpoints(int64_t keep, const std::set<std::string>& in_use, Checkpoints* checkpoints) {
   std::vector<int64_t> steps;
   for (const v1::Checkpoint& checkpoint : *checkpoints) {
     if (checkpoint.on_lineage()) steps.push_back(checkpoint.step());
@@ -52,7 +52,7 @@ std::vector<std::string> TrimCheckpoints(int64_t keep, const std::string& in_use
   std::vector<std::string> forgotten;
   Checkpoints remaining;
   for (v1::Checkpoint& checkpoint : *checkpoints) {
-    if (checkpoint.path() == in_use || (checkpoint.on_lineage() && checkpoint.step() >= oldest_kept)) {
+    if (in_use.count(checkpoint.path()) > 0 || (checkpoint.on_lineage() && checkpoint.step() >= oldest_kept)) {
       *remaining.Add() = std::move(checkpoint);
     } else {
       forgotten.push_back(checkpoint.path());

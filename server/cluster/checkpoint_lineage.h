@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ void ForgetCheckpoint(const std::string& path, Checkpoints* checkpoints);
 void CutLineage(const v1::Checkpoint& resume_point, Checkpoints* checkpoints);
 
 // Forgets all but the newest `keep` (at least 1) on the lineage and returns the paths of the forgotten, to be deleted.
-// `in_use` is never among them: the running attempt may have to read it again.
-std::vector<std::string> TrimCheckpoints(int64_t keep, const std::string& in_use, Checkpoints* checkpoints);
+// None of the paths `in_use` is among them: the running attempt, or the fork of another job, may still have to read it.
+std::vector<std::string> TrimCheckpoints(int64_t keep, const std::set<std::string>& in_use, Checkpoints* checkpoints);
 
 }  // namespace muster

@@ -26,6 +26,10 @@ DesiredByWorker MakeAssignments(const server::JobRecord& record, const std::stri
     *assignment.mutable_join_deadline() = ToProto(options.join_deadline);
     *assignment.mutable_operation_deadline() = ToProto(options.operation_deadline);
     *assignment.mutable_stop_grace() = ToProto(options.stop_grace);
+    *assignment.mutable_commands() = record.commands();
+    if (record.has_profile() && record.profile().rank() == rank.rank()) {
+      *assignment.mutable_profile() = record.profile().profile();
+    }
     if (rank.rank() == 0) *assignment.mutable_delete_checkpoints() = record.delete_checkpoints();
     desired[rank.worker()].push_back(std::move(assignment));
   }

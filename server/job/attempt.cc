@@ -17,7 +17,17 @@ constexpr int kAttemptsRemembered = 32;
 
 }  // namespace
 
-std::string PrepareAttempt(const std::vector<DeviceChoice>& choices, absl::Time now, server::JobRecord* record) {
+v1::Checkpoint ResumePointOf(const server::JobRecord& record, int64_t at_most_step) {
+  v1::Checkpoint checkpoint = ResumePoint(record.checkpoints(), at_most_step);
+  if (checkpoint.path().empty() && record.job().has_forked_from()) {
+    checkpoint.set_step(record.job().forked_from().step());
+    checkpoint.set_path(record.job().forked_from().path());
+  }
+  return checkpoint;
+}
+
+std::string PrepareAttempt(const std::vector<DeviceChoice>& choices, const std::set<std::string>& needed,
+                           absl::Time now, server::JobRecord* record) {
   v1::Job* job = record->mutable_job();
   const std::string before = job->attempt() > 0 && !record->failure_message().empty()
                                  ? absl::StrCat(record->failure_message(), "; attempt ", job->attempt(), " -> ")
@@ -42,16 +52,22 @@ std::string PrepareAttempt(const std::vector<DeviceChoice>& choices, absl::Time 
   *attempt->mutable_started_at() = ToProto(now);
   if (record->attempts_size() > kAttemptsRemembered) record->mutable_attempts()->DeleteSubrange(0, 1);
 
-  *record->mutable_resumed_from() = ResumePoint(record->checkpoints(), record->resume_from_step());
+  *record->mutable_resumed_from() = ResumePointOf(*record, record->resume_from_step());
   record->clear_resume_from_step();
   CutLineage(record->resumed_from(), record->mutable_checkpoints());
   record->clear_delete_checkpoints();
   const int64_t keep = job->resolved_spec().checkpoint().keep();
-  for (std::string& path : TrimCheckpoints(keep, record->resumed_from().path(), record->mutable_checkpoints())) {
+  std::set<std::string> in_use = needed;
+  in_use.insert(record->resumed_from().path());
+  for (std::string& path : TrimCheckpoints(keep, in_use, record->mutable_checkpoints())) {
     record->add_delete_checkpoints(std::move(path));
   }
   record->clear_failure_cause();
   record->clear_failure_message();
+  record->clear_planned_restart();
+  record->clear_profile();
+  if (record->has_next_profile()) record->mutable_profile()->Swap(record->mutable_next_profile());
+  record->clear_next_profile();
   record->clear_newest_step_at();
   record->clear_silent_workers();
   return absl::StrCat(before, job->attempt(), " on ", Places(*record), ", from ",
@@ -74,6 +90,12 @@ bool AllCompleted(const server::JobRecord& record) {
   return record.ranks_size() > 0 && std::all_of(record.ranks().begin(), record.ranks().end(), [](const auto& rank) {
            return rank.dead() && rank.exit().kind() == v1::EXIT_COMPLETED;
          });
+}
+
+bool AllEndedWell(const server::JobRecord& record) {
+  return std::all_of(record.ranks().begin(), record.ranks().end(), [](const auto& rank) {
+    return !rank.dead() || rank.exit().kind() == v1::EXIT_COMPLETED || rank.exit().kind() == v1::EXIT_STOPPED;
+  });
 }
 
 bool AnyEndedEarly(const server::JobRecord& record) {

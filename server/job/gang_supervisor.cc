@@ -10,6 +10,7 @@
 #include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
 #include "server/job/attempt.h"
+#include "server/job/forks.h"
 #include "server/job/liveness.h"
 #include "server/job/placement.h"
 #include "server/job/rank_exit.h"
@@ -72,12 +73,13 @@ void GangSupervisor::OnWorkerChanged(const std::string& name) {
   schedule_wanted_ = true;
 }
 
-void GangSupervisor::OnReport(const std::string& worker, const v1::RankReport& report) {
+bool GangSupervisor::OnReport(const std::string& worker, const v1::RankReport& report) {
   JobEntry* entry = table_->Find(report.job_id());
-  if (entry == nullptr) return;
+  if (entry == nullptr) return false;
   const ReportEffect effect = TakeReport(worker, report, *clock_, *table_, *entry);
   if (effect == ReportEffect::kTouched) table_->Touch(*entry);
   if (effect == ReportEffect::kChanged) Save(*entry);
+  return effect != ReportEffect::kNone;
 }
 
 // ---- from users
@@ -106,6 +108,13 @@ void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string&
     }
   });
   schedule_wanted_ = true;
+}
+
+void GangSupervisor::RestartAttempt(JobEntry& entry, const std::string& reason) {
+  entry.record.set_planned_restart(reason);
+  OrderRanks(v1::STOP, &entry.record);
+  table_->AddEvent(entry, v1::INFO, "RESTART_PLANNED",
+                   absl::StrCat(reason, ": attempt ", entry.attempt(), " ends at a checkpoint and another begins"));
 }
 
 // ---- by itself
@@ -234,6 +243,7 @@ bool GangSupervisor::SettleTraining(JobEntry& entry) {
     Fail(entry, "USER_ERROR", entry.record.failure_message());
     return true;
   }
+  if (!entry.record.planned_restart().empty() && AllEndedWell(entry.record)) return SettlePlannedRestart(entry);
   if (AllCompleted(entry.record)) {
     table_->Transition(entry, JobEvent::kFinished, "COMPLETED",
                        absl::StrCat("all ", entry.record.job().resolved_spec().training().steps(), " steps are done"));
@@ -256,6 +266,16 @@ bool GangSupervisor::SettleTraining(JobEntry& entry) {
   return true;
 }
 
+// While an attempt ends so that another begins.
+bool GangSupervisor::SettlePlannedRestart(JobEntry& entry) {
+  const auto& ranks = entry.record.ranks();
+  if (!std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return rank.dead(); })) {
+    if (!NoticeLostWorker(entry)) return false;
+  }
+  BeginRecovery(entry);
+  return true;
+}
+
 bool GangSupervisor::NoticeLostWorker(JobEntry& entry) {
   const std::string lost = LostWorkers(entry, *registry_, clock_->SinceBoot());
   if (lost.empty()) return false;
@@ -272,7 +292,10 @@ void GangSupervisor::BeginRecovery(JobEntry& entry) {
                                               : entry.record.attempts().rbegin()->started_at();
     entry.record.set_still_at_step(std::max(entry.progress.furthest_step(), entry.record.job().progress().step()));
   }
-  table_->Transition(entry, JobEvent::kGangFailed, server::FailureCause_Name(entry.record.failure_cause()),
+  const bool planned = entry.record.failure_cause() == server::FAILURE_CAUSE_UNSPECIFIED;
+  if (planned) entry.record.set_failure_message(entry.record.planned_restart());
+  table_->Transition(entry, JobEvent::kGangFailed,
+                     planned ? "RESTART_PLANNED" : server::FailureCause_Name(entry.record.failure_cause()),
                      entry.record.failure_message());
   OrderRanks(v1::KILL, &entry.record);
 }
@@ -284,19 +307,7 @@ bool GangSupervisor::SettleRecovering(JobEntry& entry) {
   }
   if (!IsGangDead(entry, *registry_)) return false;
   if (entry.record.failure_cause() == server::BAD_CHECKPOINT && !FallBack(entry)) return true;
-  AttemptOutcome outcome;
-  outcome.cause = entry.record.failure_cause();
-  outcome.furthest_step = entry.record.job().progress().step();
-  for (const v1::Checkpoint& checkpoint : entry.record.checkpoints()) {
-    outcome.new_checkpoint = outcome.new_checkpoint || checkpoint.attempt() == entry.attempt();
-  }
-  const int64_t max_restarts = entry.record.job().resolved_spec().policy().max_restarts();
-  const RestartDecision decision = CountAndDecide(outcome, max_restarts, entry.record.mutable_budget());
-  entry.record.mutable_job()->set_restarts(entry.record.budget().restarts());
-  if (!decision.retry) {
-    Fail(entry, decision.code, absl::StrCat(entry.record.failure_message(), "; not tried again: ", decision.reason));
-    return true;
-  }
+  if (!MayTryAgain(entry)) return true;
   const std::vector<DeviceChoice> choices = PlaceAgain(entry, *table_, *registry_);
   if (choices.empty()) {
     table_->Transition(entry, JobEvent::kDevicesLost, "WAITING_FOR_DEVICES",
@@ -307,12 +318,34 @@ bool GangSupervisor::SettleRecovering(JobEntry& entry) {
   return true;
 }
 
+bool GangSupervisor::MayTryAgain(JobEntry& entry) {
+  if (entry.record.failure_cause() == server::FAILURE_CAUSE_UNSPECIFIED) return true;  // nothing failed
+  AttemptOutcome outcome;
+  outcome.cause = entry.record.failure_cause();
+  outcome.furthest_step = entry.record.job().progress().step();
+  for (const v1::Checkpoint& checkpoint : entry.record.checkpoints()) {
+    outcome.new_checkpoint = outcome.new_checkpoint || checkpoint.attempt() == entry.attempt();
+  }
+  const int64_t max_restarts = entry.record.job().resolved_spec().policy().max_restarts();
+  const RestartDecision decision = CountAndDecide(outcome, max_restarts, entry.record.mutable_budget());
+  entry.record.mutable_job()->set_restarts(entry.record.budget().restarts());
+  if (decision.retry) return true;
+  Fail(entry, decision.code, absl::StrCat(entry.record.failure_message(), "; not tried again: ", decision.reason));
+  return false;
+}
+
 bool GangSupervisor::FallBack(JobEntry& entry) {
   Checkpoints* checkpoints = entry.record.mutable_checkpoints();
-  ForgetCheckpoint(entry.record.resumed_from().path(), checkpoints);
-  const v1::Checkpoint older = ResumePoint(*checkpoints, 0);
-  *entry.record.mutable_job()->mutable_last_checkpoint() = older;
-  if (!older.path().empty()) return true;
+  const v1::Checkpoint bad = entry.record.resumed_from();
+  ForgetCheckpoint(bad.path(), checkpoints);
+  const v1::Checkpoint older = ResumePointOf(entry.record, 0);
+  *entry.record.mutable_job()->mutable_last_checkpoint() = ResumePoint(*checkpoints, 0);
+  if (!older.path().empty() && older.path() != bad.path()) {
+    table_->AddEvent(entry, v1::WARNING, "CHECKPOINT_BAD",
+                     absl::StrCat("the checkpoint of step ", bad.step(), ", ", bad.path(),
+                                  ", cannot be read; that of step ", older.step(), " takes its place"));
+    return true;
+  }
   Fail(entry, "BAD_CHECKPOINT", absl::StrCat(entry.record.failure_message(), "; there is no older checkpoint"));
   return false;
 }
@@ -351,7 +384,7 @@ bool GangSupervisor::SettleStopping(JobEntry& entry) {
 }
 
 void GangSupervisor::BeginAttempt(JobEntry& entry, const std::vector<DeviceChoice>& choices) {
-  const std::string sentence = PrepareAttempt(choices, clock_->Now(), &entry.record);
+  const std::string sentence = PrepareAttempt(choices, NeededByForks(*table_), clock_->Now(), &entry.record);
   entry.newest_steps.fill(-absl::InfiniteDuration());
   v1::Job* job = entry.record.mutable_job();
   entry.progress.BeginAttempt(job);

@@ -34,13 +34,21 @@ class GangSupervisor : public WorkerListener {
   // ---- from workers ----
 
   void OnWorkerChanged(const std::string& worker) override;
-  void OnReport(const std::string& worker, const v1::RankReport& report);
+  // False for a report of an attempt that is over, and for one that is repeated.
+  bool OnReport(const std::string& worker, const v1::RankReport& report);
 
   // ---- from users ----
 
   // Takes the job through `event` (cancel, pause, resume) and replies when that is committed. FAILED_PRECONDITION
   // naming the state when the job does not take it.
   void Request(JobEntry& entry, JobEvent event, const std::string& reason, Reply reply);
+
+  // Ends the attempt at a checkpoint and begins another, charged to no budget. REQUIRES: STARTING or RUNNING, and that
+  // the caller saves the entry.
+  void RestartAttempt(JobEntry& entry, const std::string& reason);
+
+  // Commits and, when that is done, lets the change act and runs `released`.
+  void Save(JobEntry& entry, absl::AnyInvocable<void(absl::Status)> released = nullptr);
 
   // Starts what can start. Called when a job was queued.
   void Schedule();
@@ -55,7 +63,10 @@ class GangSupervisor : public WorkerListener {
   bool BuryRanks(JobEntry& entry);
   void Bury(JobEntry& entry, server::RankRecord& rank, const v1::RankExit* exit);
   bool SettleTraining(JobEntry& entry);
+  bool SettlePlannedRestart(JobEntry& entry);
   bool SettleRecovering(JobEntry& entry);
+  // Whether the budget allows another attempt; fails the job when it does not.
+  bool MayTryAgain(JobEntry& entry);
   bool SettleStopping(JobEntry& entry);
 
   // After an attempt that could not read its checkpoint: forgets that one. False, and the job has failed, when there is
@@ -79,9 +90,6 @@ class GangSupervisor : public WorkerListener {
   };
   Effects EffectsOf(const JobEntry& entry) const;
   void Apply(Effects effects);
-
-  // Commits and, when that is done, lets the change act and runs `released`.
-  void Save(JobEntry& entry, absl::AnyInvocable<void(absl::Status)> released = nullptr);
 
   const Clock* const clock_;
   JobTable* const table_;

@@ -57,6 +57,7 @@ constexpr JobTransition kTransitions[] = {
     {35, STARTING, JobEvent::kFailed, FAILED},
     {36, RUNNING, JobEvent::kFailed, FAILED},
     {37, RECOVERING, JobEvent::kFailed, FAILED},
+    {38, COMPLETED, JobEvent::kExtended, QUEUED},
 };
 
 }  // namespace
@@ -89,6 +90,8 @@ const char* JobEventName(JobEvent event) {
       return "gang dead";
     case JobEvent::kTimedOut:
       return "timed out";
+    case JobEvent::kExtended:
+      return "more steps";
   }
   MUSTER_CHECK(false, "event ", static_cast<int>(event));
   return "";

@@ -20,6 +20,7 @@
 //       15, 22 timed out: PAUSING -> PAUSED, PREEMPTING -> QUEUED (a rank that does not end holds its device, not the
 //       job) 16, 23 finished: PAUSING, PREEMPTING -> COMPLETED (the last step was faster) 17, 24, 34 to 37 failed:
 //       PAUSING, PREEMPTING, QUEUED, STARTING, RUNNING, RECOVERING -> FAILED
+//       38 more steps: COMPLETED -> QUEUED
 //
 // A "gang" is all ranks of one attempt. It is dead when no rank of it can train any more (server/job/gang.h).
 #pragma once
@@ -36,7 +37,8 @@ enum class JobEvent {
   kPlaced,       // devices were found: an attempt begins
   kTraining,     // every rank trains
   kFinished,     // every rank has done all steps
-  kGangFailed,   // a rank, worker or communicator failed, and may be tried again
+  kGangFailed,   // a rank, worker or communicator failed, and may be tried again; or a new attempt is to begin for
+                 // another reason
   kDevicesLost,  // no devices for another attempt
   kFailed,       // not retryable, budget spent, or start deadline passed
   kPause,
@@ -45,6 +47,7 @@ enum class JobEvent {
   kCancel,
   kGangDead,  // what was to be stopped has ended
   kTimedOut,  // what was to be stopped is given up
+  kExtended,  // it was given more steps
 };
 
 const char* JobEventName(JobEvent event);  // "gang failed"
@@ -63,7 +66,7 @@ absl::Span<const JobTransition> JobTransitions();
 // table has no such transition.
 absl::StatusOr<v1::JobState> NextState(v1::JobState from, JobEvent event);
 
-// COMPLETED, CANCELLED or FAILED: nothing changes any more.
+// COMPLETED, CANCELLED or FAILED: nothing changes any more by itself.
 bool IsFinal(v1::JobState state);
 
 // Whether the devices of the current attempt are the job's.

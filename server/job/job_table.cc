@@ -109,6 +109,7 @@ void JobTable::Transition(JobEntry& entry, JobEvent event, const std::string& co
   job->set_state_reason_code(code);
   entry.state_since = clock_->SinceBoot();
   if (*next == v1::STARTING && !job->has_started_at()) *job->mutable_started_at() = ToProto(clock_->Now());
+  job->clear_ended_at();
   if (IsFinal(*next)) *job->mutable_ended_at() = ToProto(clock_->Now());
   if (*next != v1::QUEUED) job->clear_queue_status();
   const v1::EventSeverity severity = *next == v1::FAILED ? v1::ERROR : *next == v1::RECOVERING ? v1::WARNING : v1::INFO;

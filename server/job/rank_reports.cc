@@ -1,6 +1,7 @@
 #include "server/job/rank_reports.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
 #include "server/job/attempt.h"
+#include "server/job/forks.h"
 
 namespace muster {
 namespace {
@@ -58,7 +60,9 @@ ReportEffect TakeCheckpoint(const v1::RankReport& report, const Clock& clock, Jo
     table.AddEvent(entry, v1::INFO, "CHECKPOINT_WRITTEN",
                    absl::StrCat("checkpoint of step ", checkpoint.step(), " written to ", checkpoint.path()));
     const int64_t keep = entry.record.job().resolved_spec().checkpoint().keep();
-    for (std::string& path : TrimCheckpoints(keep, entry.record.resumed_from().path(), known)) {
+    std::set<std::string> in_use = NeededByForks(table);
+    in_use.insert(entry.record.resumed_from().path());
+    for (std::string& path : TrimCheckpoints(keep, in_use, known)) {
       entry.record.add_delete_checkpoints(std::move(path));
     }
   }

@@ -55,7 +55,6 @@ TEST(CommandLineTest, AVerbsOptionsReachIt) {
 TEST(CommandLineTest, WrongUsageExitsWithTwoAndHelpWithZero) {
   for (const auto& arguments : {std::vector<std::string>{},
                                 {"frobnicate"},
-                                {"submit"},
                                 {"get"},
                                 {"submit", "f", "--wait", "--watch"},
                                 {"get", "jobs", "-o", "xml"},

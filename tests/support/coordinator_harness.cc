@@ -140,6 +140,7 @@ CoordinatorHarness::CoordinatorHarness(LeaseOptions leases, GangOptions gang) : 
 }
 
 void CoordinatorHarness::Build(MemoryStore::Records records) {
+  changes.reset();
   manager.reset();
   store = std::make_unique<MemoryStore>(std::move(records));
   JobTableHooks hooks;
@@ -150,6 +151,8 @@ void CoordinatorHarness::Build(MemoryStore::Records records) {
   supervisor = std::make_unique<GangSupervisor>(&clock, table.get(), registry.get(), rendezvous.get(), gang_);
   registry->SetListener(supervisor.get());
   manager = std::make_unique<JobManager>(table.get(), registry.get(), supervisor.get(), &admission_);
+  changes =
+      std::make_unique<JobChanges>(&clock, table.get(), registry.get(), supervisor.get(), manager.get(), &admission_);
   ASSERT_TRUE(table->Load(++starts_).ok());
   ASSERT_TRUE(registry->Load().ok());
   supervisor->AdoptRunning();
@@ -185,6 +188,7 @@ void CoordinatorHarness::Turn() {
   registry->Tick();
   rendezvous->Tick();
   supervisor->Tick();
+  changes->Tick();
   table->FlushProgress();
 }
 

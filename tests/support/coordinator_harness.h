@@ -12,6 +12,7 @@
 #include "server/cluster/worker_registry.h"
 #include "server/job/admission.h"
 #include "server/job/gang_supervisor.h"
+#include "server/job/job_changes.h"
 #include "server/job/job_manager.h"
 #include "server/job/job_table.h"
 #include "server/job/log_relay.h"
@@ -99,6 +100,7 @@ class CoordinatorHarness {
   std::unique_ptr<Rendezvous> rendezvous;
   std::unique_ptr<GangSupervisor> supervisor;
   std::unique_ptr<JobManager> manager;
+  std::unique_ptr<JobChanges> changes;
   std::map<std::string, std::unique_ptr<FakeAgent>> agents;
   absl::Status store_failure;
 

@@ -261,11 +261,11 @@ TEST_F(ApiTest, AWatchEndsWithTheJob) {
 }
 
 TEST_F(ApiTest, CallsOfLaterVersionsAreRefusedByName) {
-  Call fork;
+  Call rebalance;
   v1::Job job;
-  const absl::Status unary = FromGrpcStatus(jobs_->ForkJob(&fork, {}, &job));
+  const absl::Status unary = FromGrpcStatus(jobs_->RebalanceJob(&rebalance, {}, &job));
   EXPECT_EQ(unary.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(ErrorInfoOf(unary).metadata().at("call"), "JobService.ForkJob");
+  EXPECT_EQ(ErrorInfoOf(unary).metadata().at("call"), "JobService.RebalanceJob");
   Call tune;
   const auto reader = jobs_->TuneJob(&tune, {});
   v1::TuneProgress progress;

@@ -48,15 +48,15 @@ TEST(CheckpointLineageTest, AFutureThatDidNotHappenIsNeverResumedFrom) {
 TEST(CheckpointLineageTest, KeepsTheNewestOnTheLineageAndNamesTheRest) {
   Checkpoints checkpoints;
   for (int64_t step : {1, 2, 3, 4}) RecordCheckpoint(MakeCheckpoint(1, step), &checkpoints);
-  EXPECT_THAT(TrimCheckpoints(2, "", &checkpoints), ElementsAre("job/attempt-1/step-1", "job/attempt-1/step-2"));
+  EXPECT_THAT(TrimCheckpoints(2, {}, &checkpoints), ElementsAre("job/attempt-1/step-1", "job/attempt-1/step-2"));
   EXPECT_EQ(checkpoints.size(), 2);
-  EXPECT_THAT(TrimCheckpoints(2, "", &checkpoints), IsEmpty());
+  EXPECT_THAT(TrimCheckpoints(2, {}, &checkpoints), IsEmpty());
 }
 
 TEST(CheckpointLineageTest, TheNewestAndTheOneInUseAreNeverDeleted) {
   Checkpoints checkpoints;
   for (int64_t step : {1, 2, 3}) RecordCheckpoint(MakeCheckpoint(1, step), &checkpoints);
-  EXPECT_THAT(TrimCheckpoints(0, "job/attempt-1/step-1", &checkpoints), ElementsAre("job/attempt-1/step-2"));
+  EXPECT_THAT(TrimCheckpoints(0, {"job/attempt-1/step-1"}, &checkpoints), ElementsAre("job/attempt-1/step-2"));
   EXPECT_EQ(ResumePoint(checkpoints, 0).step(), 3);
 }
 
@@ -64,7 +64,7 @@ TEST(CheckpointLineageTest, WhatIsOffTheLineageIsDeletedFirst) {
   Checkpoints checkpoints;
   for (int64_t step : {1, 2}) RecordCheckpoint(MakeCheckpoint(1, step), &checkpoints);
   CutLineage(ResumePoint(checkpoints, 1), &checkpoints);
-  EXPECT_THAT(TrimCheckpoints(5, "job/attempt-1/step-1", &checkpoints), ElementsAre("job/attempt-1/step-2"));
+  EXPECT_THAT(TrimCheckpoints(5, {"job/attempt-1/step-1"}, &checkpoints), ElementsAre("job/attempt-1/step-2"));
 }
 
 }  // namespace

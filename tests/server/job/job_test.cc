@@ -12,7 +12,8 @@ namespace {
 
 constexpr JobEvent kEvents[] = {JobEvent::kPlaced,      JobEvent::kTraining, JobEvent::kFinished, JobEvent::kGangFailed,
                                 JobEvent::kDevicesLost, JobEvent::kFailed,   JobEvent::kPause,    JobEvent::kResume,
-                                JobEvent::kPreempt,     JobEvent::kCancel,   JobEvent::kGangDead, JobEvent::kTimedOut};
+                                JobEvent::kPreempt,     JobEvent::kCancel,   JobEvent::kGangDead, JobEvent::kTimedOut,
+                                JobEvent::kExtended};
 
 constexpr v1::JobState kStates[] = {v1::QUEUED,    v1::STARTING,  v1::RUNNING,    v1::RECOVERING,
                                     v1::PAUSING,   v1::PAUSED,    v1::PREEMPTING, v1::CANCELLING,
@@ -62,6 +63,7 @@ const std::map<v1::JobState, std::map<JobEvent, v1::JobState>>& Drawing() {
         {JobEvent::kPause, v1::PAUSING},
         {JobEvent::kCancel, v1::CANCELLING}}},
       {v1::CANCELLING, {{JobEvent::kGangDead, v1::CANCELLED}, {JobEvent::kTimedOut, v1::CANCELLED}}},
+      {v1::COMPLETED, {{JobEvent::kExtended, v1::QUEUED}}},
   };
   return *drawing;
 }
@@ -93,8 +95,11 @@ TEST(JobTest, TransitionsAreNumberedInOrder) {
   for (const JobTransition& transition : JobTransitions()) EXPECT_EQ(transition.number, ++number);
 }
 
-TEST(JobTest, NothingLeavesAFinalState) {
-  for (const JobTransition& transition : JobTransitions()) EXPECT_FALSE(IsFinal(transition.from)) << transition.number;
+TEST(JobTest, OnlyACompletedJobThatGetsMoreStepsLeavesAFinalState) {
+  for (const JobTransition& transition : JobTransitions()) {
+    const bool extended = transition.from == v1::COMPLETED && transition.event == JobEvent::kExtended;
+    EXPECT_TRUE(extended || !IsFinal(transition.from)) << transition.number;
+  }
 }
 
 TEST(JobTest, EveryStateCanReachAnEnd) {
