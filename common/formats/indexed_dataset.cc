@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 
 namespace muster {
@@ -55,37 +55,6 @@ IndexParts PartsOf(int64_t sequences, int64_t document_entries) {
   return parts;
 }
 
-template <typename T>
-void Widen(const std::byte* from, absl::Span<int32_t> out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    T value;
-    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
-    out[i] = value;
-  }
-}
-
-// Index of the first value in [first, first + count) that is outside [0, vocab), or -1.
-template <typename T>
-int64_t FindOutside(const std::byte* tokens, int64_t first, int64_t count, int64_t vocab) {
-  constexpr int64_t kBlock = 4096;  // found per block, so that the loop over a good block has no exit and vectorises
-  const uint32_t limit = static_cast<uint32_t>(std::min<int64_t>(vocab, std::numeric_limits<int32_t>::max()));
-  const auto at = [tokens](int64_t i) {
-    T value;
-    std::memcpy(&value, tokens + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    return static_cast<uint32_t>(static_cast<int32_t>(value));  // a negative token becomes a large one
-  };
-  for (int64_t begin = first; begin < first + count; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, first + count);
-    uint32_t largest = 0;
-    for (int64_t i = begin; i < end; ++i) largest = std::max(largest, at(i));
-    if (largest < limit) continue;
-    for (int64_t i = begin; i < end; ++i) {
-      if (at(i) >= limit) return i;
-    }
-  }
-  return -1;
-}
-
 }  // namespace
 
 absl::string_view TokenTypeName(TokenType type) { return kTypes[static_cast<size_t>(type) - 1].name; }
@@ -112,6 +81,9 @@ absl::StatusOr<IndexedDataset> IndexedDataset::Open(const std::string& prefix) {
   MUSTER_RETURN_IF_ERROR(dataset.ParseHeader());
   MUSTER_RETURN_IF_ERROR(dataset.CheckSequences());
   MUSTER_RETURN_IF_ERROR(dataset.CheckDocuments());
+  if (PathExists(MaskPath(prefix))) {
+    MUSTER_ASSIGN_OR_RETURN(dataset.mask_, LossMask::Open(prefix, dataset.tokens_));
+  }
   return dataset;
 }
 
@@ -216,18 +188,28 @@ absl::Status IndexedDataset::CheckDocuments() const {
   return absl::OkStatus();
 }
 
+TokenArray IndexedDataset::array() const {
+  if (type_ == TokenType::kUInt8) return {bin_, 0, TokenStorage::kUInt8};
+  return {bin_, 0, type_ == TokenType::kUInt16 ? TokenStorage::kUInt16 : TokenStorage::kInt32};
+}
+
 void IndexedDataset::Read(int64_t first, absl::Span<int32_t> out) const {
   MUSTER_CHECK(first >= 0 && static_cast<int64_t>(out.size()) <= tokens_ - first, "tokens ", first, "+", out.size(),
                " of ", tokens_);
-  const std::byte* from = bin_.bytes().data() + ByteOffset(first);
-  switch (type_) {
-    case TokenType::kUInt8:
-      return Widen<uint8_t>(from, out);
-    case TokenType::kUInt16:
-      return Widen<uint16_t>(from, out);
-    default:
-      return Widen<int32_t>(from, out);
-  }
+  array().Read(first, out);
+}
+
+absl::Status IndexedDataset::CheckUnchanged() const {
+  MUSTER_RETURN_IF_ERROR(bin_.CheckUnchanged());
+  MUSTER_RETURN_IF_ERROR(index_.CheckUnchanged());
+  return mask_.has_value() ? mask_->CheckUnchanged() : absl::OkStatus();
+}
+
+int64_t IndexedDataset::DocumentBegin(int64_t document) const {
+  const int64_t sequence = DocumentStart(document);
+  if (sequence == sequences_) return tokens_;
+  const IndexParts parts = PartsOf(sequences_, documents_ + 1);
+  return Load<int64_t>(index_, parts.offsets + 8 * sequence) / TokenTypeBytes(type_);
 }
 
 int64_t IndexedDataset::SequenceLength(int64_t sequence) const {
@@ -241,21 +223,7 @@ int64_t IndexedDataset::DocumentStart(int64_t document) const {
 }
 
 absl::Status IndexedDataset::CheckTokens(int64_t vocab, int64_t first, int64_t count) const {
-  const std::byte* tokens = bin_.bytes().data();
-  int64_t found = -1;
-  if (type_ == TokenType::kUInt8) {
-    if (vocab < 256) found = FindOutside<uint8_t>(tokens, first, count, vocab);
-  } else if (type_ == TokenType::kUInt16) {
-    if (vocab < 65536) found = FindOutside<uint16_t>(tokens, first, count, vocab);
-  } else {
-    found = FindOutside<int32_t>(tokens, first, count, vocab);
-  }
-  if (found < 0) return absl::OkStatus();
-  int32_t token = 0;
-  Read(found, absl::MakeSpan(&token, 1));
-  return absl::OutOfRangeError(absl::StrCat(bin_.path(), ": byte ", ByteOffset(found), ": token ", token,
-                                            " is outside the model's vocabulary of ", vocab,
-                                            "; set model.vocab to that of the tokenizer"));
+  return array().CheckTokens(vocab, first, count);
 }
 
 }  // namespace muster

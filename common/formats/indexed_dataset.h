@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "absl/types/span.h"
 #include "common/base/file_writer.h"
 #include "common/base/mapped_file.h"
+#include "common/formats/loss_mask.h"
+#include "common/formats/token_array.h"
+#include "common/formats/token_dataset.h"
 
 namespace muster {
 
@@ -48,21 +52,23 @@ std::string TokensPath(absl::string_view prefix);  // PREFIX.bin
 // ---- reader ------------------------------------------------------------------------------------------------------
 
 // Immutable after Open; any thread may read, several at once.
-class IndexedDataset {
+class IndexedDataset : public TokenDataset {
  public:
   // NOT_FOUND without a file, INVALID_ARGUMENT for anything wrong inside; the message names the file, the byte offset
   // and what to do.
   static absl::StatusOr<IndexedDataset> Open(const std::string& prefix);
 
+  const std::string& tokens_path() const override { return bin_.path(); }
   const std::string& prefix() const { return prefix_; }
   TokenType type() const { return type_; }
-  int64_t tokens() const { return tokens_; }  // of all sequences
+  int64_t tokens() const override { return tokens_; }  // of all sequences, laid end to end
   int64_t sequences() const { return sequences_; }
-  int64_t documents() const { return documents_; }
-
-  // Tokens [first, first + out.size()) of the sequences laid end to end.
-  // REQUIRES: the range lies within tokens().
-  void Read(int64_t first, absl::Span<int32_t> out) const;
+  int64_t documents() const override { return documents_; }
+  void Read(int64_t first, absl::Span<int32_t> out) const override;
+  absl::Status CheckUnchanged() const override;
+  int64_t DocumentBegin(int64_t document) const override;
+  // False for the tokens that PREFIX.mask, where there is one, leaves out.
+  bool Counted(int64_t token) const override { return !mask_.has_value() || mask_->Counted(token); }
 
   // Where a token lies in the .bin, in bytes: for error messages.
   int64_t ByteOffset(int64_t token) const { return token * TokenTypeBytes(type_); }
@@ -70,9 +76,7 @@ class IndexedDataset {
   int64_t SequenceLength(int64_t sequence) const;  // tokens. REQUIRES: 0 <= sequence < sequences()
   int64_t DocumentStart(int64_t document) const;   // its first sequence. REQUIRES: 0 <= document <= documents()
 
-  // OUT_OF_RANGE naming file, byte offset, token and vocabulary when a token in [first, first + count) is negative or
-  // >= vocab. Reads them once, about 1 GB/s; nothing is read when the token type cannot hold such a token.
-  absl::Status CheckTokens(int64_t vocab, int64_t first, int64_t count) const;
+  absl::Status CheckTokens(int64_t vocab, int64_t first, int64_t count) const override;
 
  private:
   IndexedDataset(std::string prefix, MappedFile index, MappedFile tokens)
@@ -80,10 +84,12 @@ class IndexedDataset {
   absl::Status ParseHeader();
   absl::Status CheckSequences();
   absl::Status CheckDocuments() const;
+  TokenArray array() const;
 
   std::string prefix_;
   MappedFile index_;
   MappedFile bin_;
+  std::optional<LossMask> mask_;
   TokenType type_ = TokenType::kInt32;
   int64_t tokens_ = 0;
   int64_t sequences_ = 0;
@@ -101,8 +107,9 @@ class IndexedDatasetWriter {
 
   IndexedDatasetWriter(IndexedDatasetWriter&& other) noexcept = default;
 
-  // Adds to the current sequence. INVALID_ARGUMENT when a token does not fit the type.
-  absl::Status Append(absl::Span<const int32_t> tokens);
+  // Adds to the current sequence. INVALID_ARGUMENT when a token does not fit the type. Tokens that are not `counted`
+  // are read by a model and not learnt; where there are any, PREFIX.mask is written too.
+  absl::Status Append(absl::Span<const int32_t> tokens, bool counted = true);
   // Ends the current sequence, and with it the document. Each document is one sequence; an empty one is dropped.
   // INVALID_ARGUMENT when it has more than 2^31 - 1 tokens: the format's limit.
   absl::Status EndDocument();
@@ -123,8 +130,9 @@ class IndexedDatasetWriter {
   FileWriter bin_;
   std::vector<std::byte> buffer_;  // tokens in the file's type, written out in runs
   std::vector<int32_t> lengths_;   // of the sequences done
-  int64_t open_tokens_ = 0;        // of the current sequence
-  int64_t tokens_ = 0;             // in all
+  LossMaskWriter mask_;
+  int64_t open_tokens_ = 0;  // of the current sequence
+  int64_t tokens_ = 0;       // in all
 };
 
 }  // namespace muster

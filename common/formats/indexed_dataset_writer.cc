@@ -43,7 +43,7 @@ absl::StatusOr<IndexedDatasetWriter> IndexedDatasetWriter::Create(const std::str
   return IndexedDatasetWriter(prefix, type, std::move(bin));
 }
 
-absl::Status IndexedDatasetWriter::Append(absl::Span<const int32_t> tokens) {
+absl::Status IndexedDatasetWriter::Append(absl::Span<const int32_t> tokens, bool counted) {
   const int64_t largest = LargestToken(type_);
   for (int32_t token : tokens) {
     if (token < 0 || token > largest) {
@@ -59,6 +59,7 @@ absl::Status IndexedDatasetWriter::Append(absl::Span<const int32_t> tokens) {
     }
     if (buffer_.size() >= kBufferBytes) MUSTER_RETURN_IF_ERROR(Flush());
   }
+  mask_.Append(static_cast<int64_t>(tokens.size()), counted);
   open_tokens_ += static_cast<int64_t>(tokens.size());
   tokens_ += static_cast<int64_t>(tokens.size());
   return absl::OkStatus();
@@ -123,7 +124,9 @@ absl::Status IndexedDatasetWriter::Finish() {
   }
   // An older index goes first: at no moment does an index lie beside tokens that it does not describe.
   unlink(IndexPath(prefix_).c_str());
-  absl::Status status = RenameDurably(bin_.path(), TokensPath(prefix_));
+  unlink(MaskPath(prefix_).c_str());
+  absl::Status status = mask_.all_counted() ? absl::OkStatus() : mask_.Write(prefix_);
+  if (status.ok()) status = RenameDurably(bin_.path(), TokensPath(prefix_));
   if (status.ok()) status = RenameDurably(new_index, IndexPath(prefix_));
   if (!status.ok()) {
     unlink(bin_.path().c_str());

@@ -24,17 +24,36 @@ absl::Status CheckOptions(const GptSampleSourceOptions& options) {
 }
 
 // A window needs the token after it as its last target, so n tokens hold (n - 1) / length complete windows.
-absl::StatusOr<int64_t> CountWindows(const IndexedDataset& dataset, int64_t length, SampleOrder order) {
-  const bool whole = order == SampleOrder::kShuffled;
+absl::StatusOr<int64_t> CountWindows(const TokenDataset& dataset, const GptSampleSourceOptions& options) {
+  const int64_t length = options.sequence_length;
+  const bool whole = options.order == SampleOrder::kShuffled && options.packing;
   const int64_t needed = whole ? length + 1 : 2;
   if (dataset.tokens() < needed) {
     return absl::InvalidArgumentError(absl::StrCat(
-        TokensPath(dataset.prefix()), " has ", dataset.tokens(), " tokens; ",
-        whole ? absl::StrCat("one sequence of ", length, " and its targets need ") : std::string("validation needs "),
+        dataset.tokens_path(), " has ", dataset.tokens(), " tokens; ",
+        whole ? absl::StrCat("one sequence of ", length, " and its targets need ") : std::string("a sample needs "),
         needed));
   }
+  if (!options.packing) return dataset.documents();
   const int64_t predicted = dataset.tokens() - 1;
   return whole ? predicted / length : (predicted + length - 1) / length;
+}
+
+// Of a row that begins at token `first` of the dataset: where each position's document begins, in the row; a target
+// that is the first token of a document does not count.
+void MaskDocuments(const TokenDataset& dataset, int64_t first, const SampleRows& row) {
+  int64_t document = dataset.DocumentOf(first);
+  int64_t end = dataset.DocumentBegin(document + 1);
+  int32_t start = 0;
+  for (size_t t = 0; t < row.tokens.size(); ++t) {
+    const int64_t token = first + static_cast<int64_t>(t);
+    while (token >= end && document + 1 < dataset.documents()) {
+      end = dataset.DocumentBegin(++document + 1);
+      start = static_cast<int32_t>(t);
+    }
+    row.document_starts[t] = start;
+    if (token + 1 == end) row.targets[t] = kIgnoredSampleTarget;
+  }
 }
 
 }  // namespace
@@ -44,9 +63,10 @@ absl::StatusOr<std::unique_ptr<GptSampleSource>> GptSampleSource::Open(const Gpt
   std::vector<double> weights;
   std::vector<Corpus> corpora;
   for (const WeightedDataset& weighted : options.datasets) {
-    MUSTER_ASSIGN_OR_RETURN(IndexedDataset dataset, IndexedDataset::Open(weighted.prefix));
-    MUSTER_ASSIGN_OR_RETURN(const int64_t windows, CountWindows(dataset, options.sequence_length, options.order));
-    MUSTER_RETURN_IF_ERROR(dataset.CheckTokens(options.vocab, 0, std::min(dataset.tokens(), options.scan_tokens)));
+    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<TokenDataset> dataset,
+                            OpenTokenDataset(weighted.prefix, options.document_mask || !options.packing));
+    MUSTER_ASSIGN_OR_RETURN(const int64_t windows, CountWindows(*dataset, options));
+    MUSTER_RETURN_IF_ERROR(dataset->CheckTokens(options.vocab, 0, std::min(dataset->tokens(), options.scan_tokens)));
     corpora.push_back({std::move(dataset), windows});
     weights.push_back(options.order == SampleOrder::kShuffled ? weighted.weight : 1.0);
   }
@@ -80,22 +100,37 @@ absl::Status GptSampleSource::Sample(int64_t index, const SampleRows& row) const
 }
 
 absl::Status GptSampleSource::ReadWindow(const WindowAddress& address, const SampleRows& row) const {
-  const auto [tokens, targets, document_starts] = row;
   const int64_t length = options_.sequence_length;
-  MUSTER_CHECK(static_cast<int64_t>(tokens.size()) == length && static_cast<int64_t>(targets.size()) == length,
-               tokens.size(), " tokens, ", targets.size(), " targets, length ", length);
-  const IndexedDataset& dataset = corpora_[address.corpus].dataset;
-  const int64_t first = address.window * length;
-  const int64_t predicted = std::min(length, dataset.tokens() - 1 - first);  // positions that have a next token
+  MUSTER_CHECK(static_cast<int64_t>(row.tokens.size()) == length && row.targets.size() == row.tokens.size() &&
+                   row.document_starts.size() == (options_.document_mask ? row.tokens.size() : 0),
+               row.tokens.size(), " tokens, ", row.targets.size(), " targets, ", row.document_starts.size(),
+               " document starts, length ", length);
+  const TokenDataset& dataset = *corpora_[address.corpus].dataset;
+  MUSTER_RETURN_IF_ERROR(dataset.CheckUnchanged());
+  FillIgnored(row);
+  if (options_.packing) {
+    const int64_t first = address.window * length;
+    MUSTER_RETURN_IF_ERROR(ReadTokens(dataset, first, dataset.tokens(), row));
+    if (options_.document_mask) MaskDocuments(dataset, first, row);
+    return absl::OkStatus();
+  }
+  return ReadTokens(dataset, dataset.DocumentBegin(address.window), dataset.DocumentBegin(address.window + 1), row);
+}
+
+// The tokens from `first` on, but not those from `end` on, into a row of padding.
+absl::Status GptSampleSource::ReadTokens(const TokenDataset& dataset, int64_t first, int64_t end,
+                                         const SampleRows& row) const {
+  const int64_t predicted = std::clamp<int64_t>(end - 1 - first, 0, options_.sequence_length);
   if (first + predicted >= options_.scan_tokens) {
-    MUSTER_RETURN_IF_ERROR(dataset.CheckTokens(options_.vocab, first, predicted + 1));
+    MUSTER_RETURN_IF_ERROR(dataset.CheckTokens(options_.vocab, first, std::min(predicted + 1, end - first)));
   }
   const size_t count = static_cast<size_t>(predicted);
-  dataset.Read(first, tokens.subspan(0, count));
-  dataset.Read(first + 1, targets.subspan(0, count));
-  std::fill(tokens.begin() + predicted, tokens.end(), 0);
-  std::fill(targets.begin() + predicted, targets.end(), kIgnoredSampleTarget);
-  std::fill(document_starts.begin(), document_starts.end(), 0);
+  dataset.Read(first, row.tokens.first(count));
+  if (count == 0) return absl::OkStatus();
+  dataset.Read(first + 1, row.targets.first(count));
+  for (size_t t = 0; t < count; ++t) {
+    if (!dataset.Counted(first + 1 + static_cast<int64_t>(t))) row.targets[t] = kIgnoredSampleTarget;
+  }
   return absl::OkStatus();
 }
 

@@ -1,6 +1,10 @@
 // Samples of a language model from indexed datasets: the tokens of a dataset, end to end, cut into windows of
 // sequence_length tokens and the one that follows; window w starts at token w * sequence_length, so a window's last
-// target is the next one's first token.
+// target is the next one's first token. Without packing window w is the beginning of document w instead, padded where
+// the document is shorter.
+//
+// Targets that do not count: those of padding, tokens that the dataset's mask leaves out, and with a document mask the
+// first token of a document, which follows from nothing before it.
 //
 // Immutable after Open; any thread may call, several at once.
 #pragma once
@@ -11,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/formats/indexed_dataset.h"
+#include "common/formats/token_dataset.h"
 #include "worker/data/blend.h"
 #include "worker/data/sample_source.h"
 
@@ -27,7 +31,7 @@ enum class SampleOrder {
 };
 
 struct WeightedDataset {
-  std::string prefix;  // of PREFIX.bin and PREFIX.idx
+  std::string prefix;  // of PREFIX.bin and PREFIX.idx, or a token file of llm.c (token_dataset.h)
   // Share of the training samples, relative to the others; honoured to 1/4096. Unused by kSequential.
   double weight = 1;
 };
@@ -38,6 +42,10 @@ struct GptSampleSourceOptions {
   int64_t vocab = 0;            // of the model: a larger token is an error that names file and byte offset
   uint64_t seed = 0;            // of the shuffle
   SampleOrder order = SampleOrder::kShuffled;
+  // Positions see, and predict, nothing of other documents. A sample's rows need document_starts then.
+  bool document_mask = false;
+  // Documents follow each other through the windows. False: one document a sample; what is longer is cut off.
+  bool packing = true;
 
   // Tokens are compared with the vocabulary at open up to this many per dataset (1 GB/s: a second of start for the
   // default in two-byte tokens); later ones when they are read, so that nothing bad ever reaches the model.
@@ -60,7 +68,7 @@ class GptSampleSource : public SampleSource {
 
  private:
   struct Corpus {
-    IndexedDataset dataset;
+    std::unique_ptr<TokenDataset> dataset;
     int64_t windows = 0;
   };
   struct WindowAddress {
@@ -71,6 +79,7 @@ class GptSampleSource : public SampleSource {
   GptSampleSource(GptSampleSourceOptions options, std::vector<Corpus> corpora, Blend blend);
   WindowAddress Shuffled(int64_t index) const;
   absl::Status ReadWindow(const WindowAddress& address, const SampleRows& row) const;
+  absl::Status ReadTokens(const TokenDataset& dataset, int64_t first, int64_t end, const SampleRows& row) const;
 
   GptSampleSourceOptions options_;
   std::vector<Corpus> corpora_;

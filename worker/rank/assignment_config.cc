@@ -94,6 +94,8 @@ absl::StatusOr<GptSampleSourceOptions> DataOf(const v1::JobSpec& spec,
   options.sequence_length = spec.training().sequence_length();
   options.vocab = spec.model().vocab();
   options.seed = spec.data().seed();
+  options.document_mask = spec.data().document_mask();
+  options.packing = !spec.data().has_packing() || spec.data().packing();
   return options;
 }
 

@@ -1,6 +1,8 @@
 #include "worker/data/gpt_sample_source.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <set>
 
@@ -48,8 +50,36 @@ class GptSampleSourceTest : public ::testing::Test {
     return row;
   }
 
+  // Documents of the tokens 0, 1, ..., the first `prompt` tokens of each not counted.
+  std::string MakeDocuments(const std::string& name, const std::vector<int32_t>& lengths, int32_t prompt = 0) {
+    IndexedDatasetWriter writer = IndexedDatasetWriter::Create(directory_.File(name), TokenType::kUInt16).value();
+    int32_t token = 0;
+    for (const int32_t length : lengths) {
+      for (int32_t i = 0; i < length; ++i, ++token) {
+        EXPECT_TRUE(writer.Append(absl::MakeConstSpan(&token, 1), i >= prompt).ok());
+      }
+      EXPECT_TRUE(writer.EndDocument().ok());
+    }
+    EXPECT_TRUE(writer.Finish().ok());
+    return directory_.File(name);
+  }
+
   TemporaryDirectory directory_;
 };
+
+struct MaskedRow : Row {
+  std::vector<int32_t> starts = std::vector<int32_t>(4, -9);
+};
+MaskedRow MaskedSampleOf(const SampleSource& source, int64_t index) {
+  MaskedRow row;
+  row.tokens.resize(4);
+  row.targets.resize(4);
+  const SampleRows rows = {absl::MakeSpan(row.tokens), absl::MakeSpan(row.targets), absl::MakeSpan(row.starts)};
+  EXPECT_TRUE(source.Sample(index, rows).ok());
+  return row;
+}
+
+constexpr int32_t kIgnored = kIgnoredSampleTarget;
 
 TEST_F(GptSampleSourceTest, ShuffledEpochsVisitEveryCompleteWindowOnce) {
   // 42 tokens: ten windows of four and their targets; the last token is only a target, of 41 the last is left over.
@@ -154,6 +184,78 @@ TEST_F(GptSampleSourceTest, RefusesATokenBehindTheScanWhenItIsRead) {
   const SampleRows row = {absl::MakeSpan(tokens), absl::MakeSpan(targets), {}};
   EXPECT_TRUE(source->Sample(21, row).ok());
   EXPECT_EQ(source->Sample(22, row).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(GptSampleSourceTest, ADocumentMaskSaysWhereDocumentsBeginAndPredictsNoneFromAnother) {
+  // Windows 0-3, 4-7, 8-11; documents begin at 0, 2, 3, 9.
+  GptSampleSourceOptions options = Options({{MakeDocuments("d", {2, 1, 6, 4})}}, SampleOrder::kSequential);
+  options.document_mask = true;
+  const auto source = GptSampleSource::Open(options).value();
+  ASSERT_EQ(source->windows(), 3);
+  EXPECT_THAT(MaskedSampleOf(*source, 0).starts, ElementsAre(0, 0, 2, 3));
+  EXPECT_THAT(MaskedSampleOf(*source, 0).targets, ElementsAre(1, kIgnored, kIgnored, 4));
+  EXPECT_THAT(MaskedSampleOf(*source, 1).starts, ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(MaskedSampleOf(*source, 1).targets, ElementsAre(5, 6, 7, 8));
+  EXPECT_THAT(MaskedSampleOf(*source, 2).starts, ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(MaskedSampleOf(*source, 2).targets, ElementsAre(kIgnored, 10, 11, 12));
+}
+
+TEST_F(GptSampleSourceTest, WithoutPackingASampleIsADocument) {
+  GptSampleSourceOptions options = Options({{MakeDocuments("d", {3, 1, 7, 5})}}, SampleOrder::kSequential);
+  options.packing = false;
+  const auto source = GptSampleSource::Open(options).value();
+  ASSERT_EQ(source->windows(), 4);
+  EXPECT_THAT(SampleOf(*source, 0).tokens, ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(SampleOf(*source, 0).targets, ElementsAre(1, 2, kIgnored, kIgnored));
+  EXPECT_THAT(SampleOf(*source, 1).targets, Each(kIgnored)) << "one token predicts nothing";
+  EXPECT_THAT(SampleOf(*source, 2).tokens, ElementsAre(4, 5, 6, 7)) << "cut off";
+  EXPECT_THAT(SampleOf(*source, 2).targets, ElementsAre(5, 6, 7, 8));
+  EXPECT_THAT(SampleOf(*source, 3).targets, ElementsAre(12, 13, 14, 15));
+  options.order = SampleOrder::kShuffled;
+  const auto shuffled = GptSampleSource::Open(options).value();
+  std::set<int32_t> firsts;
+  for (int64_t i = 0; i < 4; ++i) firsts.insert(SampleOf(*shuffled, i).targets[0]);
+  EXPECT_EQ(firsts, (std::set<int32_t>{1, kIgnored, 5, 12}));
+}
+
+TEST_F(GptSampleSourceTest, TokensOfAPromptAreReadAndNotCounted) {
+  // Documents 0-3 and 4-8 whose first two tokens are prompts.
+  const std::string prefix = MakeDocuments("d", {4, 5}, /*prompt=*/2);
+  const auto source = GptSampleSource::Open(Options({{prefix}}, SampleOrder::kSequential)).value();
+  EXPECT_THAT(SampleOf(*source, 0).tokens, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(SampleOf(*source, 0).targets, ElementsAre(kIgnored, 2, 3, kIgnored));
+  EXPECT_THAT(SampleOf(*source, 1).targets, ElementsAre(kIgnored, 6, 7, 8));
+}
+
+TEST_F(GptSampleSourceTest, NoticesADatasetThatChangesWhileItIsRead) {
+  const std::string prefix = Make("d", 0, 100);
+  const auto source = GptSampleSource::Open(Options({{prefix}}, SampleOrder::kShuffled)).value();
+  std::vector<int32_t> tokens(4), targets(4);
+  const SampleRows row = {absl::MakeSpan(tokens), absl::MakeSpan(targets), {}};
+  EXPECT_TRUE(source->Sample(0, row).ok());
+  std::filesystem::resize_file(prefix + ".bin", 202);
+  absl::Status status = source->Sample(1, row);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("d.bin: byte 200: the file has 202 bytes now and had 200"));
+  std::filesystem::resize_file(prefix + ".bin", 64);
+  status = source->Sample(1, row);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("d.bin: byte 64: the file has 64 bytes now and had 200"));
+}
+
+TEST_F(GptSampleSourceTest, BlendedCountsAreExactOverAnyStretch) {
+  const auto source =
+      GptSampleSource::Open(
+          Options({{Make("a", 0, 41), 5}, {Make("b", 1000, 401), 2}, {Make("c", 2000, 81), 1}}, SampleOrder::kShuffled))
+          .value();
+  std::vector<int64_t> counts(3);
+  for (int64_t i = 0; i < 3 * kBlendPeriod; ++i) {
+    ++counts[static_cast<size_t>(SampleOf(*source, i).tokens[0] / 1000)];
+    for (size_t d = 0; d < 3; ++d) {
+      const double share = static_cast<double>(i + 1) * (d == 0 ? 5 : d == 1 ? 2 : 1) / 8;
+      ASSERT_LT(std::abs(static_cast<double>(counts[d]) - share), 1.5) << "dataset " << d << " after sample " << i;
+    }
+  }
+  EXPECT_THAT(counts, ElementsAre(3 * 2560, 3 * 1024, 3 * 512));
 }
 
 TEST_F(GptSampleSourceTest, SaysHowManyTokensAreMissing) {
