@@ -77,7 +77,8 @@ Rules Model() {
 Rules Dataset(const char* list, const char* path, const char* weight, const char* default_text, const char* meaning) {
   return {
       Section(list, default_text, meaning),
-      Text(path, "required", TextKind::kPath, "prefix of the .bin and .idx files, under the worker's data root"),
+      Text(path, "required", TextKind::kPath,
+           "prefix of the .bin and .idx files, or a .bin file of llm.c, under the worker's data root"),
       Number(weight, "share", "1", kPositive, "share of samples, relative to the others"),
   };
 }
@@ -88,8 +89,8 @@ Rules Data() {
              "keys the order of samples and the initial weights"),
       Number("data.prefetch_steps", "steps", "2", Counts(1000), "of batches in memory, the one in use included"),
       Number("data.loader_threads", "threads", "1", Counts(256), "of the loader; results do not depend on it"),
-      Flag("data.document_mask", "false", "attention does not cross documents; this version: false"),
-      Flag("data.packing", "true", "documents fill whole sequences; this version: true"),
+      Flag("data.document_mask", "false", "neither attention nor what is predicted crosses documents"),
+      Flag("data.packing", "true", "documents fill whole sequences; false: one document a sample, padded or cut off"),
   };
 }
 

@@ -139,8 +139,6 @@ void CheckSupported(const v1::JobSpec& spec, Problems* problems) {
   const v1::ParallelismSpec& parallelism = spec.parallelism();
   refuse(!spec.model().init_from().empty(), "model.init_from", "starting from a given model", "leave it out");
   refuse(spec.model().frozen_size() > 0, "model.frozen", "freezing parameters", "leave it out");
-  refuse(spec.data().document_mask(), "data.document_mask", "masking other documents", "use false");
-  refuse(spec.data().has_packing() && !spec.data().packing(), "data.packing", "training without packing", "use true");
   refuse(parallelism.context() > 1, "parallelism.context", "context parallelism", "leave it out");
   refuse(parallelism.expert() > 1, "parallelism.expert", "expert parallelism", "leave it out");
   refuse(parallelism.zero_stage() > 1, "parallelism.zero_stage", absl::StrCat("ZeRO stage ", parallelism.zero_stage()),
