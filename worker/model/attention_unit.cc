@@ -67,7 +67,8 @@ absl::Status AttentionUnit::Forward(const MicroBatch& batch, const Tensor& input
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   norm_.Forward(kernels_, input, saved.norm_out, saved.mean, saved.rstd);
   qkv_.Forward(kernels_, saved.norm_out, saved.qkv);
-  kernels::AttentionForward(kernels_, shape_, {saved.qkv, batch.document_starts}, saved.attention_out, saved.lse, workspace_);
+  kernels::AttentionForward(kernels_, shape_, {saved.qkv, batch.document_starts}, saved.attention_out, saved.lse,
+                            workspace_);
   projection_.Forward(kernels_, saved.attention_out, output);
   kernels::Add(kernels_, output, input, output);
   return absl::OkStatus();
@@ -76,8 +77,8 @@ absl::Status AttentionUnit::Forward(const MicroBatch& batch, const Tensor& input
 absl::Status AttentionUnit::Backward(const MicroBatch& batch, const Tensor& input, const Tensor& gradient) {
   const Saved& saved = saved_[static_cast<size_t>(batch.slot)];
   projection_.Backward(kernels_, gradient, saved.attention_out, d_hidden_, batch.accumulate, partials_);
-  kernels::AttentionBackward(kernels_, shape_, d_hidden_, {saved.qkv, batch.document_starts}, saved.attention_out, saved.lse, d_qkv_,
-                             workspace_);
+  kernels::AttentionBackward(kernels_, shape_, d_hidden_, {saved.qkv, batch.document_starts}, saved.attention_out,
+                             saved.lse, d_qkv_, workspace_);
   qkv_.Backward(kernels_, d_qkv_, saved.norm_out, d_hidden_, batch.accumulate, partials_);
   // The residual's gradient is in `gradient` already; the norm's is added to it.
   norm_.Backward(kernels_, d_hidden_, {input, saved.mean, saved.rstd}, gradient, /*add_to_d_x=*/true, batch.accumulate,
