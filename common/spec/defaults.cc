@@ -78,6 +78,7 @@ void FillDefaults(v1::JobSpec* spec) {
   FillParallelism(spec->mutable_parallelism());
   spec->mutable_resources()->set_device(Or<std::string>(spec->resources().device(), "cpu"));
   spec->mutable_checkpoint()->set_keep(Or<int64_t>(spec->checkpoint().keep(), 3));
+  if (!spec->checkpoint().has_asynchronous()) spec->mutable_checkpoint()->set_asynchronous(true);
   FillPolicy(spec->mutable_policy());
 }
 

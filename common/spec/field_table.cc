@@ -175,6 +175,8 @@ Rules CheckpointAndPolicy() {
       Number("checkpoint.every_steps", "steps", "0", kSteps, "between checkpoints; 0: only at the end and at a stop"),
       Number("checkpoint.keep", "checkpoints", "3", Counts(1'000'000),
              "how many stay; the newest good one always does"),
+      Flag("checkpoint.asynchronous", "true",
+           "written beside training, from a copy in host memory (12 bytes for each parameter that a rank saves)"),
       Section("policy", "with its defaults", "what happens when"),
       Text("policy.queue", "default", TextKind::kName, "where it waits; this version has the queue default"),
       Number("policy.priority", "", "0", {-1e6, 1e6, false, false}, "higher goes first"),

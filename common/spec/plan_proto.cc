@@ -43,6 +43,7 @@ Layout ToLayout(const v1::JobSpec& spec) {
   layout.precision = ToPrecision(spec.training().precision());
   layout.recompute = ToRecompute(spec.training().recompute());
   layout.optimizer_sharding = spec.parallelism().optimizer_sharding();
+  layout.checkpoint_staging = spec.checkpoint().asynchronous();
   layout.threads_per_rank = spec.training().threads_per_rank();
   layout.document_mask = spec.data().document_mask();
   layout.prefetch_steps = spec.data().prefetch_steps();

@@ -143,6 +143,9 @@ void CheckSupported(const v1::JobSpec& spec, Problems* problems) {
   refuse(parallelism.expert() > 1, "parallelism.expert", "expert parallelism", "leave it out");
   refuse(parallelism.zero_stage() > 1, "parallelism.zero_stage", absl::StrCat("ZeRO stage ", parallelism.zero_stage()),
          "use 1");
+  refuse(
+      spec.checkpoint().has_asynchronous() && !spec.checkpoint().asynchronous() && spec.resources().device() == "cuda",
+      "checkpoint.asynchronous", "a checkpoint straight from a GPU's memory", "use true");
   refuse(!spec.policy().queue().empty() && spec.policy().queue() != "default", "policy.queue",
          "a queue other than \"default\"", "leave it out");
   refuse(spec.policy().has_start_deadline(), "policy.start_deadline", "a start deadline", "leave it out");
