@@ -6,6 +6,22 @@
 
 namespace muster {
 
+namespace {
+
+const char* NameOf(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      return "fp16";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
 std::map<std::string, std::string> Fingerprint(const EngineConfig& config) {
   std::map<std::string, std::string> fingerprint = {
       {"muster", MUSTER_VERSION},
@@ -15,7 +31,8 @@ std::map<std::string, std::string> Fingerprint(const EngineConfig& config) {
       {"tensor", absl::StrCat(config.layout.tensor)},
       {"micro_batch", absl::StrCat(config.layout.micro_batch)},
       {"accumulation_steps", absl::StrCat(config.layout.accumulation_steps)},
-      {"precision", config.layout.precision == Precision::kFp32 ? "fp32" : "bf16"},
+      {"precision", NameOf(config.layout.precision)},
+      {"loss_chunk_tokens", absl::StrCat(config.layout.loss_chunk_tokens)},
       {"reduction", "rank_order"},
   };
   fingerprint.merge(KernelLibraries());

@@ -9,7 +9,8 @@
 
 namespace muster {
 
-// Instruction set, library versions, threads, layout and precision. The pipeline's cut is left out: it changes nothing.
+// Instruction set, library versions, threads, layout and precision. Left out is what changes nothing: the pipeline's
+// cut, a sharded optimizer, recomputation.
 std::map<std::string, std::string> Fingerprint(const EngineConfig& config);
 
 }  // namespace muster
