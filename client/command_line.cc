@@ -226,10 +226,17 @@ void AddData(CLI::App& app, std::optional<VerbOptions>& verb) {
   AddVerb<DataTokenizeOptions>(
       *data, "tokenize", "Turn text files into a dataset, PREFIX.bin and PREFIX.idx", verb,
       [](CLI::App& command, DataTokenizeOptions& options) {
-        command.add_option("--tokenizer", options.tokenizer, "bytes: one token a byte")->capture_default_str();
+        command
+            .add_option("--tokenizer", options.tokenizer,
+                        "bytes, or bpe:DIR with tokenizer.json or vocab.json and merges.txt")
+            ->capture_default_str();
         command.add_option("IN", options.inputs, "Text files; each is one document")->required();
         command.add_option("-o,--prefix", options.output_prefix, "PREFIX")->required();
         command.add_option("--document-separator", options.document_separator, "Text that ends a document in a file");
+        command.add_option("--jsonl-field", options.jsonl_field, "Input is JSONL; the member with a document's text");
+        command.add_option("--prompt-field", options.prompt_field,
+                           "Input is JSONL; the member with a prompt, whose tokens do not count in the loss");
+        command.add_option("--completion-field", options.completion_field, "The member with what follows the prompt");
         command
             .add_option("--validation-fraction", options.validation_fraction,
                         "The last share of the text becomes PREFIX-val, the rest PREFIX-train")

@@ -123,6 +123,10 @@ struct DataTokenizeOptions {
   std::string output_prefix;
   // Ends a document inside a file; empty: each file is one document.
   std::string document_separator;
+  // Of input that is JSONL: the member with the text; or those with a prompt, which is not learnt, and its completion.
+  std::string jsonl_field;
+  std::string prompt_field;
+  std::string completion_field;
   // The last share of the text becomes PREFIX-val, the rest PREFIX-train; 0: one dataset, PREFIX.
   double validation_fraction = 0;
 };

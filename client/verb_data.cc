@@ -6,9 +6,9 @@
 #include "client/output.h"
 #include "client/verbs.h"
 #include "common/base/status_macros.h"
-#include "common/formats/byte_tokenizer.h"
 #include "common/formats/ngram_entropy.h"
 #include "common/formats/tokenize_files.h"
+#include "common/formats/tokenizer.h"
 #include "nlohmann/json.hpp"
 
 namespace muster {
@@ -32,15 +32,18 @@ void Print(const GlobalOptions& options, const nlohmann::ordered_json& json, con
 }  // namespace
 
 absl::StatusOr<ExitCode> RunVerb(Session& session, const DataTokenizeOptions& options) {
-  if (options.tokenizer != "bytes") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tokenizer: \"", options.tokenizer, "\" is not supported by this version; there is bytes"));
+  const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = MakeTokenizer(options.tokenizer);
+  if (!tokenizer.ok()) {
+    return absl::Status(tokenizer.status().code(), absl::StrCat("--tokenizer: ", tokenizer.status().message()));
   }
   TokenizeOptions tokenize;
   tokenize.document_separator = options.document_separator;
+  tokenize.text_field = options.jsonl_field;
+  tokenize.prompt_field = options.prompt_field;
+  tokenize.completion_field = options.completion_field;
   tokenize.validation_fraction = options.validation_fraction;
   MUSTER_ASSIGN_OR_RETURN(const std::vector<TokenizedDataset> datasets,
-                          TokenizeFiles(options.inputs, ByteTokenizer(), options.output_prefix, tokenize));
+                          TokenizeFiles(options.inputs, **tokenizer, options.output_prefix, tokenize));
   nlohmann::ordered_json json = {{"datasets", nlohmann::ordered_json::array()}};
   std::string text;
   for (const TokenizedDataset& dataset : datasets) {

@@ -9,6 +9,7 @@
 #include "common/base/mapped_file.h"
 #include "common/base/status_macros.h"
 #include "common/formats/indexed_dataset.h"
+#include "common/formats/json_fields.h"
 
 namespace muster {
 namespace {
@@ -51,6 +52,18 @@ Cut FindCut(const std::vector<MappedFile>& files, double validation_fraction) {
   return {files.size(), 0};
 }
 
+absl::Status AppendText(const Tokenizer& tokenizer, absl::string_view text, bool counted,
+                        IndexedDatasetWriter& writer) {
+  const auto append = [&](absl::Span<const int32_t> tokens) { return writer.Append(tokens, counted); };
+  return tokenizer.Encode(text, append);
+}
+
+absl::Status EndDocument(const Tokenizer& tokenizer, IndexedDatasetWriter& writer) {
+  const int32_t end_of_document = tokenizer.end_of_document();
+  MUSTER_RETURN_IF_ERROR(writer.Append(absl::MakeConstSpan(&end_of_document, 1)));
+  return writer.EndDocument();
+}
+
 // Splits text at the separator and writes each part that is not empty as a document.
 absl::Status WriteDocuments(absl::string_view text, const std::string& separator, const Tokenizer& tokenizer,
                             IndexedDatasetWriter& writer) {
@@ -59,16 +72,57 @@ absl::Status WriteDocuments(absl::string_view text, const std::string& separator
     const absl::string_view document = text.substr(0, end);
     text.remove_prefix(end == absl::string_view::npos ? text.size() : end + separator.size());
     if (document.empty()) continue;
-    const auto append = [&writer](absl::Span<const int32_t> tokens) { return writer.Append(tokens); };
-    MUSTER_RETURN_IF_ERROR(tokenizer.Encode(document, append));
-    const int32_t end_of_document = tokenizer.end_of_document();
-    MUSTER_RETURN_IF_ERROR(writer.Append(absl::MakeConstSpan(&end_of_document, 1)));
-    MUSTER_RETURN_IF_ERROR(writer.EndDocument());
+    MUSTER_RETURN_IF_ERROR(AppendText(tokenizer, document, true, writer));
+    MUSTER_RETURN_IF_ERROR(EndDocument(tokenizer, writer));
+  }
+  return absl::OkStatus();
+}
+
+// One line of JSONL as a document.
+absl::Status WriteLine(absl::string_view line, const std::string& place, const TokenizeOptions& options,
+                       const Tokenizer& tokenizer, IndexedDatasetWriter& writer) {
+  MUSTER_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(line, place));
+  const JsonField root(json, place, "");
+  const auto text_of = [&root](const std::string& key) -> absl::StatusOr<std::string> {
+    MUSTER_ASSIGN_OR_RETURN(const JsonField member, root.Member(key));
+    return member.String();
+  };
+  if (options.prompt_field.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string text, text_of(options.text_field));
+    if (text.empty()) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(AppendText(tokenizer, text, true, writer));
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(const std::string prompt, text_of(options.prompt_field));
+    MUSTER_ASSIGN_OR_RETURN(const std::string completion, text_of(options.completion_field));
+    MUSTER_RETURN_IF_ERROR(AppendText(tokenizer, prompt, false, writer));
+    MUSTER_RETURN_IF_ERROR(AppendText(tokenizer, completion, true, writer));
+  }
+  return EndDocument(tokenizer, writer);
+}
+
+// `lines_before`: of the file, before `text`.
+absl::Status WriteLines(absl::string_view text, const std::string& path, int64_t lines_before,
+                        const TokenizeOptions& options, const Tokenizer& tokenizer, IndexedDatasetWriter& writer) {
+  for (int64_t number = lines_before + 1; !text.empty(); ++number) {
+    const absl::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == absl::string_view::npos) continue;
+    MUSTER_RETURN_IF_ERROR(WriteLine(line, absl::StrCat(path, ":", number), options, tokenizer, writer));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckOptions(const TokenizeOptions& options) {
+  if (options.prompt_field.empty() != options.completion_field.empty()) {
+    return absl::InvalidArgumentError("a prompt field and a completion field go together");
+  }
+  if (!options.text_field.empty() && !options.prompt_field.empty()) {
+    return absl::InvalidArgumentError("a text field and a prompt field exclude each other");
+  }
+  const bool lines = !options.text_field.empty() || !options.prompt_field.empty();
+  if (lines && !options.document_separator.empty()) {
+    return absl::InvalidArgumentError("a document separator is of plain text: a line of JSONL is one document");
+  }
   if (options.validation_fraction >= 0 && options.validation_fraction <= 0.5) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the validation fraction is ", options.validation_fraction, ", expected 0 to 0.5"));
@@ -94,6 +148,7 @@ absl::StatusOr<std::vector<TokenizedDataset>> TokenizeFiles(const std::vector<st
   MUSTER_ASSIGN_OR_RETURN(const std::vector<MappedFile> files, OpenInputs(inputs));
   const TokenType type = SmallestTokenType(tokenizer.vocab());
   const bool split = options.validation_fraction > 0;
+  const bool by_line = !options.text_field.empty() || !options.prompt_field.empty();
   const std::string train_prefix = split ? output_prefix + "-train" : output_prefix;
   const std::string validation_prefix = output_prefix + "-val";
 
@@ -108,10 +163,18 @@ absl::StatusOr<std::vector<TokenizedDataset>> TokenizeFiles(const std::vector<st
   for (size_t i = 0; i < files.size(); ++i) {
     const absl::string_view text = TextOf(files[i]);
     const size_t train_bytes = i < cut.file ? text.size() : i == cut.file ? cut.byte : 0;
-    MUSTER_RETURN_IF_ERROR(WriteDocuments(text.substr(0, train_bytes), options.document_separator, tokenizer, train));
-    if (!split) continue;
-    MUSTER_RETURN_IF_ERROR(
-        WriteDocuments(text.substr(train_bytes), options.document_separator, tokenizer, validation[0]));
+    const auto write = [&](absl::string_view part, int64_t lines_before, IndexedDatasetWriter& writer) {
+      return by_line ? WriteLines(part, files[i].path(), lines_before, options, tokenizer, writer)
+                     : WriteDocuments(part, options.document_separator, tokenizer, writer);
+    };
+    const absl::string_view train_text = text.substr(0, train_bytes);
+    MUSTER_RETURN_IF_ERROR(files[i].CheckUnchanged());
+    MUSTER_RETURN_IF_ERROR(write(train_text, 0, train));
+    if (split) {
+      const int64_t lines_before = std::count(train_text.begin(), train_text.end(), '\n');
+      MUSTER_RETURN_IF_ERROR(write(text.substr(train_bytes), lines_before, validation[0]));
+    }
+    MUSTER_RETURN_IF_ERROR(files[i].CheckUnchanged());
   }
 
   // The validation set first: it is the one that can turn out empty, and nothing is in place yet then.
@@ -125,6 +188,9 @@ absl::StatusOr<std::vector<TokenizedDataset>> TokenizeFiles(const std::vector<st
     return status;
   }
   std::reverse(done.begin(), done.end());
+  for (const TokenizedDataset& dataset : done) {
+    MUSTER_RETURN_IF_ERROR(WriteTokenizer(tokenizer, TokenizerDirectory(dataset.prefix)));
+  }
   return done;
 }
 

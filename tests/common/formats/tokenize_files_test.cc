@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "common/formats/byte_tokenizer.h"
 #include "common/formats/indexed_dataset.h"
 #include "gmock/gmock.h"
@@ -71,6 +72,43 @@ TEST_F(TokenizeFilesTest, CutsTheValidationSetAtALine) {
   EXPECT_EQ((*done)[1].prefix, out_.File("set-val"));
   EXPECT_EQ(TextOf(out_.File("set-train")), "line 1\nline 2\n$line 3\nline 4\n$");
   EXPECT_EQ(TextOf(out_.File("set-val")), "line 5\n$");
+}
+
+TEST_F(TokenizeFilesTest, MakesADocumentOfEachLineOfJson) {
+  TokenizeOptions options;
+  options.text_field = "text";
+  ASSERT_TRUE(Tokenize({in_.Put("a", "{\"text\": \"one\\n\"}\n\n{\"id\": 2, \"text\": \"two\"}")}, options).ok());
+  EXPECT_EQ(TextOf(out_.File("set")), "one\n$two$");
+}
+
+TEST_F(TokenizeFilesTest, NamesTheLineThatIsNoDocument) {
+  TokenizeOptions options;
+  options.text_field = "text";
+  const std::string good = "{\"text\": \"one\"}\n";
+  const auto error_of = [&](const std::string& line) {
+    return std::string(Tokenize({in_.Put("a", absl::StrCat(good, line))}, options).status().message());
+  };
+  EXPECT_EQ(error_of("{\"text\": 3}"), absl::StrCat(in_.File("a"), ":2: text: expected a string"));
+  EXPECT_EQ(error_of("{}"), absl::StrCat(in_.File("a"), ":2: \"text\" is missing"));
+  EXPECT_THAT(error_of("{"), HasSubstr(absl::StrCat(in_.File("a"), ":2: not valid JSON at byte")));
+  EXPECT_TRUE(out_.empty());
+}
+
+TEST_F(TokenizeFilesTest, OfAPromptAndItsCompletionOnlyTheLatterCounts) {
+  TokenizeOptions options;
+  options.prompt_field = "ask";
+  options.completion_field = "answer";
+  ASSERT_TRUE(Tokenize({in_.Put("a", "{\"ask\": \"2+2=\", \"answer\": \"4\"}\n")}, options).ok());
+  EXPECT_EQ(TextOf(out_.File("set")), "2+2=4$");
+  const IndexedDataset dataset = IndexedDataset::Open(out_.File("set")).value();
+  std::vector<bool> counted;
+  for (int64_t token = 0; token < 6; ++token) counted.push_back(dataset.Counted(token));
+  EXPECT_THAT(counted, ElementsAre(false, false, false, false, true, true));
+}
+
+TEST_F(TokenizeFilesTest, KeepsTheTokenizerBesideTheDataset) {
+  ASSERT_TRUE(Tokenize({in_.Put("a", "text")}).ok());
+  EXPECT_THAT(out_.Get("set.tokenizer/tokenizer.json"), HasSubstr("ByteLevel"));
 }
 
 TEST_F(TokenizeFilesTest, CanReplaceADataset) {
