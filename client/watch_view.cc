@@ -118,8 +118,8 @@ std::string WatchView::LossLine() const {
       absl::StrFormat("loss  %.3f  %s", progress.loss(),
                       Sparkline(losses_, width_ < kNarrowColumns ? kSparklineWidth / 2 : kSparklineWidth));
   if (progress.validations_size() > 0) {
-    absl::StrAppendFormat(&line, "  val %.3f (ppl %.2f)", progress.validation_loss(),
-                          std::exp(progress.validation_loss()));
+    absl::StrAppendFormat(&line, "  val %.3f", progress.validation_loss());
+    if (width_ >= kNarrowColumns) absl::StrAppendFormat(&line, " (ppl %.2f)", std::exp(progress.validation_loss()));
   }
   absl::StrAppendFormat(&line, "   %s tokens/s   gradient norm %.2f", FormatRate(progress.tokens_per_second()),
                         progress.gradient_norm());
