@@ -13,13 +13,23 @@ bool Overlap(const Lifetime& a, const Lifetime& b) {
   return a.first_tick <= b.last_tick && b.first_tick <= a.last_tick;
 }
 
+bool Overlap(const ArenaRequest& a, const ArenaRequest& b) {
+  return Overlap(a.lifetime, b.lifetime) || (a.again.has_value() && Overlap(*a.again, b.lifetime)) ||
+         (b.again.has_value() && Overlap(a.lifetime, *b.again)) ||
+         (a.again.has_value() && b.again.has_value() && Overlap(*a.again, *b.again));
+}
+
 // The most bytes that are live at once. What ends at a tick is still live in it.
 int64_t MostLiveBytes(const std::vector<ArenaRequest>& requests) {
   std::vector<std::pair<int64_t, int64_t>> changes;  // (tick, bytes)
-  changes.reserve(2 * requests.size());
+  changes.reserve(4 * requests.size());
+  const auto add = [&](const Lifetime& lifetime, int64_t bytes) {
+    changes.emplace_back(lifetime.first_tick, bytes);
+    changes.emplace_back(lifetime.last_tick + 1, -bytes);
+  };
   for (const ArenaRequest& request : requests) {
-    changes.emplace_back(request.lifetime.first_tick, request.bytes);
-    changes.emplace_back(request.lifetime.last_tick + 1, -request.bytes);
+    add(request.lifetime, request.bytes);
+    if (request.again.has_value()) add(*request.again, request.bytes);
   }
   std::sort(changes.begin(), changes.end());  // at one tick, what leaves comes before what arrives
   int64_t live = 0;
@@ -35,14 +45,14 @@ int64_t MostLiveBytes(const std::vector<ArenaRequest>& requests) {
 struct Placed {
   int64_t offset = 0;
   int64_t end = 0;
-  Lifetime lifetime;
+  const ArenaRequest* request = nullptr;
 };
 
 // The lowest offset that is free for the whole lifetime of `request`.
 int64_t LowestFreeOffset(const std::vector<Placed>& by_offset, const ArenaRequest& request) {
   int64_t offset = 0;
   for (const Placed& placed : by_offset) {
-    if (!Overlap(placed.lifetime, request.lifetime)) continue;
+    if (!Overlap(*placed.request, request)) continue;
     if (placed.offset - offset >= request.bytes) break;
     offset = std::max(offset, placed.end);
   }
@@ -67,7 +77,7 @@ ArenaPlan PlaceGreedyBySize(const std::vector<ArenaRequest>& requests) {
     const int64_t offset = LowestFreeOffset(by_offset, request);
     const auto behind = std::upper_bound(by_offset.begin(), by_offset.end(), offset,
                                          [](int64_t value, const Placed& placed) { return value < placed.offset; });
-    by_offset.insert(behind, {offset, offset + request.bytes, request.lifetime});
+    by_offset.insert(behind, {offset, offset + request.bytes, &request});
     plan.offsets[index] = offset;
     plan.bytes = std::max(plan.bytes, offset + request.bytes);
   }
@@ -87,7 +97,7 @@ ArenaPlan PlaceLedger(const Ledger& ledger, MemorySpace space) {
       plan.offsets[i] = plan.bytes;
       plan.bytes += entry.bytes();
     } else {
-      passing.push_back({entry.bytes(), entry.lifetime});
+      passing.push_back({entry.bytes(), entry.lifetime, entry.again});
       passing_entries.push_back(i);
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/plan/ledger.h"
@@ -12,6 +13,7 @@ namespace muster {
 struct ArenaRequest {
   int64_t bytes = 0;
   Lifetime lifetime;
+  std::optional<Lifetime> again = std::nullopt;  // a second one, apart from the first
 };
 
 struct ArenaPlan {
@@ -21,7 +23,7 @@ struct ArenaPlan {
 };
 
 // Greedy by size (the greedy memory planner of TFLite Micro): the largest first, ties by order, each at the lowest
-// offset that is free over its whole lifetime.
+// offset that is free over its whole lifetime, or both of them.
 ArenaPlan PlaceGreedyBySize(const std::vector<ArenaRequest>& requests);
 
 // The entries of `space`: those that live the whole step first, in ledger order and contiguous (so that parameters,

@@ -208,10 +208,7 @@ void CheckSupported(const LayoutRequest& request, Problems* problems) {
     problems->push_back(
         {"NOT_SUPPORTED_YET", field, absl::StrCat(what, " is not supported yet by this version"), suggestion});
   };
-  refuse(request.shape.family != ModelFamily::kGpt2, "model.family", "training the llama family", "use gpt2");
   refuse(layout.precision == Precision::kFp16, "training.precision", "fp16", "use bf16 or fp32");
-  refuse(layout.recompute != Recompute::kNone, "training.recompute", "recomputation of activations", "use none");
-  refuse(layout.tensor > 1, "parallelism.tensor", "tensor parallelism", "use 1");
 }
 
 }  // namespace
@@ -248,6 +245,12 @@ std::vector<Problem> CheckModelShape(const ModelShape& shape) {
     problems.push_back({"KV_HEADS_DO_NOT_DIVIDE_HEADS", "model.kv_heads",
                         absl::StrCat(shape.kv_heads, " kv_heads do not divide ", shape.heads, " heads"),
                         absl::StrCat("divisors: ", DivisorsNear(shape.heads, shape.kv_heads))});
+  }
+  if (problems.empty() && shape.rotary() && shape.head_dim() % 2 != 0) {
+    problems.push_back({"HEAD_DIM_IS_ODD", "model.heads",
+                        absl::StrCat("rotary positions turn components in pairs, and hidden ", shape.hidden, " over ",
+                                     shape.heads, " heads is ", shape.head_dim(), ", an odd number"),
+                        ""});
   }
   return problems;
 }

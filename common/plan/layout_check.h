@@ -32,7 +32,7 @@ inline constexpr int64_t kLargestContext = 100'000'000;  // tokens
 inline constexpr int64_t kLargestRanks = 32'768;
 inline constexpr int64_t kLargestBatch = 1'000'000'000;  // sequences
 
-// MODEL_OUT_OF_RANGE, HEADS_DO_NOT_DIVIDE_HIDDEN, KV_HEADS_DO_NOT_DIVIDE_HEADS.
+// MODEL_OUT_OF_RANGE, HEADS_DO_NOT_DIVIDE_HIDDEN, KV_HEADS_DO_NOT_DIVIDE_HEADS, HEAD_DIM_IS_ODD.
 std::vector<Problem> CheckModelShape(const ModelShape& shape);
 
 // The model's problems, then LAYOUT_OUT_OF_RANGE, LAYOUT_NOT_EQUAL_TO_RANKS, GLOBAL_BATCH_NOT_DIVISIBLE,

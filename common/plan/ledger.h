@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,10 @@ struct LedgerEntry {
   std::string name;  // "parameter/layer.0.ffn.up.weight", "saved/0.attention/qkv", "transient/0.ffn/d_up"
   MemoryCategory category = MemoryCategory::kActivations;
   MemorySpace space = MemorySpace::kDevice;
-  int64_t slot_bytes = 0;  // one slot, a multiple of kArenaAlignment
-  int64_t slots = 1;       // micro-batch i uses slot i mod slots
-  Lifetime lifetime;       // of the whole entry
+  int64_t slot_bytes = 0;         // one slot, a multiple of kArenaAlignment
+  int64_t slots = 1;              // micro-batch i uses slot i mod slots
+  Lifetime lifetime;              // of the whole entry
+  std::optional<Lifetime> again = std::nullopt;  // a second one, of what forward leaves behind and backward computes again
 
   int64_t bytes() const { return slot_bytes * slots; }
 };
@@ -66,6 +68,14 @@ inline constexpr char kCheckpointStaging[] = "staging/checkpoint";
 // The residual stream that leaves chunk N, "communication/output/N", and its gradient, "stream/gradient/N".
 inline constexpr char kStreamOutput[] = "communication/output/";
 inline constexpr char kStreamGradient[] = "stream/gradient/";
+
+// Cosines and sines of the rotary positions, f32 (sequence, head_dim), filled once.
+inline constexpr char kRopeTable[] = "workspace/rope";
+
+// With tensor parallelism, (T, h) each: all rows of the residual stream, gathered from the tensor group or on their way
+// to be summed over it, and the ranks' parts of a sum.
+inline constexpr char kTensorRows[] = "communication/tensor_rows";
+inline constexpr char kTensorParts[] = "communication/tensor_parts";
 
 struct Ledger {
   std::vector<LedgerEntry> entries;

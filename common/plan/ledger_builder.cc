@@ -50,4 +50,10 @@ void LedgerBuilder::Add(std::string name, MemoryCategory category, int64_t slot_
   ledger_.entries.push_back({std::move(name), category, space, RoundUp(slot_bytes), slots, lifetime});
 }
 
+void LedgerBuilder::AddRebuilt(std::string name, MemoryCategory category, int64_t bytes, Lifetime forward,
+                               Lifetime backward) {
+  ledger_.entries.push_back(
+      {std::move(name), category, MemorySpace::kDevice, RoundUp(bytes), /*slots=*/1, forward, backward});
+}
+
 }  // namespace muster

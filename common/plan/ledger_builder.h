@@ -50,6 +50,9 @@ class LedgerBuilder {
   void Add(std::string name, MemoryCategory category, int64_t slot_bytes, int64_t slots, Lifetime lifetime,
            MemorySpace space = MemorySpace::kDevice);
 
+  // Device memory of one slot that lives in a forward and again in a backward.
+  void AddRebuilt(std::string name, MemoryCategory category, int64_t bytes, Lifetime forward, Lifetime backward);
+
   Ledger Take() && { return std::move(ledger_); }
 
  private:

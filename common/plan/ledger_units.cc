@@ -1,4 +1,4 @@
-// Activations of a rank's units, and the workspaces of their kernels.
+// Activations of a rank's units, the workspaces of their kernels, and what tensor parallelism exchanges.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -6,13 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/plan/device_constants.h"
 #include "common/plan/ledger_builder.h"
+#include "common/plan/parameter_shard.h"
 
 namespace muster {
 namespace {
 
 constexpr int64_t kFloatBytes = 4;
 
-// The entries of one unit.
+// The entries of one unit. T rows of a micro-batch; t tensor ranks.
 class UnitEntries {
  public:
   UnitEntries(LedgerBuilder& builder, const LedgerBuilder::Chunk& chunk, const Unit& unit)
@@ -20,79 +21,123 @@ class UnitEntries {
         chunk_(chunk),
         unit_(unit),
         shape_(builder.shape()),
+        tensor_(builder.layout().tensor),
         rows_(builder.rows()),
-        element_(builder.compute_bytes()) {}
+        element_(builder.compute_bytes()),
+        rebuilds_(builder.layout().recompute != Recompute::kNone),
+        rebuilds_all_(builder.layout().recompute == Recompute::kFull) {}
 
   void Add() {
-    const int64_t qkv = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim();
     switch (unit_.kind) {
       case UnitKind::kEmbedding:
         return;  // reads tokens from staging
       case UnitKind::kAttention:
-        AddInputAndNorm();
-        AddSaved("qkv", rows_ * qkv * element_);
-        AddSaved("attention_out", rows_ * shape_.hidden * element_);
-        AddSaved("lse", rows_ * shape_.heads * kFloatBytes);
-        AddTransient("d_qkv", rows_ * qkv * element_);
-        AddPartials(std::max(2 * shape_.hidden, qkv));
-        return;
+        return AddAttention();
       case UnitKind::kFeedForward:
-        AddInputAndNorm();
-        AddSaved("up", rows_ * shape_.ffn * element_);
-        AddSaved("gelu", rows_ * shape_.ffn * element_);
-        AddTransient("d_up", rows_ * shape_.ffn * element_);
-        AddPartials(std::max(2 * shape_.hidden, shape_.ffn));
-        return;
+        return AddFeedForward();
       case UnitKind::kHead:
-        AddInputAndNorm();
-        AddSaved("logits", rows_ * shape_.vocab * element_, MemoryCategory::kLogits);
-        AddSaved("losses", rows_ * kFloatBytes, MemoryCategory::kLogits);
-        AddSaved("lse", rows_ * kFloatBytes, MemoryCategory::kLogits);
-        AddPartials(2 * shape_.hidden);
-        return;
+        return AddHead();
     }
   }
 
  private:
-  // Kept from a micro-batch's forward to its backward. With one chunk and one micro-batch in flight, passes of units
-  // alternate strictly and the entry is free outside its unit's two; otherwise other slots are live through both
-  // passes.
-  void AddSaved(const char* what, int64_t bytes, MemoryCategory category = MemoryCategory::kActivations) {
-    AddSavedFrom(builder_.ForwardTick(chunk_, unit_), what, bytes, category);
+  void AddAttention() {
+    const int64_t heads = shape_.heads / tensor_;
+    const int64_t qkv = (heads + 2 * KvHeadsPerTensorRank(shape_, tensor_)) * shape_.head_dim();
+    AddInput();
+    AddNorm(rebuilds_);
+    AddKept("qkv", rows_ * qkv * element_, rebuilds_all_);
+    AddKept("attention_out", rows_ * heads * shape_.head_dim() * element_, rebuilds_);
+    AddKept("lse", rows_ * heads * kFloatBytes, rebuilds_);
+    AddTransient("d_qkv", rows_ * qkv * element_);
+    AddPartials(std::max(2 * shape_.hidden, qkv));
   }
 
-  void AddSavedFrom(int64_t first_tick, const char* what, int64_t bytes, MemoryCategory category) {
+  void AddFeedForward() {
+    const int64_t ffn = shape_.ffn / tensor_;
+    const int64_t up = shape_.gated() ? 2 * ffn : ffn;
+    AddInput();
+    AddNorm(rebuilds_);
+    AddKept("up", rows_ * up * element_, rebuilds_all_);
+    AddKept("activation", rows_ * ffn * element_, rebuilds_);
+    AddTransient("d_activation", rows_ * ffn * element_);
+    if (shape_.gated()) AddTransient("d_up", rows_ * up * element_);
+    AddPartials(std::max(2 * shape_.hidden, up));
+  }
+
+  // Backward follows forward at once: what it keeps costs nothing, and is rebuilt for no mode of recomputation. Only
+  // chunks of logits are.
+  void AddHead() {
+    const int64_t chunk = builder_.layout().loss_chunk_tokens;
+    const bool chunked = chunk > 0 && chunk < rows_;
+    const int64_t columns = VocabRowsPerTensorRank(shape_, tensor_);
+    const int64_t statistics_bytes = rows_ * kCrossEntropyStatistics * kFloatBytes;
+    AddInput();
+    AddNorm(/*rebuilt=*/false);
+    AddKept("logits", (chunked ? chunk : rows_) * columns * element_, chunked, MemoryCategory::kLogits);
+    AddKept("losses", rows_ * kFloatBytes, /*rebuilt=*/false, MemoryCategory::kLogits);
+    AddKept("lse", rows_ * kFloatBytes, /*rebuilt=*/false, MemoryCategory::kLogits);
+    AddForwardTransient("statistics", statistics_bytes);
+    if (tensor_ > 1) AddForwardTransient("all_statistics", tensor_ * statistics_bytes);
+    AddPartials(2 * shape_.hidden);
+  }
+
+  // The unit's input (T/t, h): the output of the unit before, and always kept.
+  void AddInput() {
+    const int64_t written = std::max<int64_t>(forward_tick() - 1, 0);  // by the unit before
+    AddSaved(written, "input", builder_.stream_rows() * shape_.hidden * element_, MemoryCategory::kActivations);
+  }
+
+  // Of the input, and the gradient that comes back to it.
+  void AddNorm(bool rebuilt) {
+    const int64_t rows = builder_.stream_rows();
+    if (shape_.norm_bias()) AddKept("mean", rows * kFloatBytes, rebuilt);
+    AddKept("rstd", rows * kFloatBytes, rebuilt);
+    AddKept("norm_out", rows * shape_.hidden * element_, rebuilt);
+    AddTransient("d_hidden", rows * shape_.hidden * element_);
+  }
+
+  // What forward leaves to backward: kept in the slot of its micro-batch, or rebuilt by backward in a buffer that lives
+  // in the unit's two passes only.
+  void AddKept(const char* what, int64_t bytes, bool rebuilt, MemoryCategory category = MemoryCategory::kActivations) {
+    if (!rebuilt) return AddSaved(forward_tick(), what, bytes, category);
+    builder_.AddRebuilt(absl::StrCat("rebuilt/", unit_.name(), "/", what), category, bytes,
+                        {forward_tick(), forward_tick()}, {backward_tick(), backward_tick()});
+  }
+
+  // With one chunk and one micro-batch in flight, passes of units alternate strictly and the entry is free outside its
+  // unit's two; otherwise other slots are live through both passes.
+  void AddSaved(int64_t first_tick, const char* what, int64_t bytes, MemoryCategory category) {
     const bool alternate = chunk_.slots == 1 && builder_.chunks().size() == 1;
-    const Lifetime lifetime =
-        alternate ? Lifetime{first_tick, builder_.BackwardTick(chunk_, unit_)} : builder_.Passes();
+    const Lifetime lifetime = alternate ? Lifetime{first_tick, backward_tick()} : builder_.Passes();
     builder_.Add(absl::StrCat("saved/", unit_.name(), "/", what), category, bytes, chunk_.slots, lifetime);
   }
 
-  void AddTransient(const char* what, int64_t bytes) {
-    const int64_t tick = builder_.BackwardTick(chunk_, unit_);
-    builder_.Add(absl::StrCat("transient/", unit_.name(), "/", what), MemoryCategory::kActivations, bytes, 1,
-                 {tick, tick});
+  void AddForwardTransient(const char* what, int64_t bytes) {
+    builder_.Add(absl::StrCat("transient/", unit_.name(), "/", what), MemoryCategory::kLogits, bytes, 1,
+                 {forward_tick(), forward_tick()});
   }
 
-  // What every unit but the embedding has: its input (T, h), the output of the unit before, and that input's norm.
-  void AddInputAndNorm() {
-    const int64_t written = std::max<int64_t>(builder_.ForwardTick(chunk_, unit_) - 1, 0);  // by the unit before
-    AddSavedFrom(written, "input", rows_ * shape_.hidden * element_, MemoryCategory::kActivations);
-    AddSaved("mean", rows_ * kFloatBytes);
-    AddSaved("rstd", rows_ * kFloatBytes);
-    AddSaved("norm_out", rows_ * shape_.hidden * element_);
-    AddTransient("d_hidden", rows_ * shape_.hidden * element_);
+  void AddTransient(const char* what, int64_t bytes) {
+    builder_.Add(absl::StrCat("transient/", unit_.name(), "/", what), MemoryCategory::kActivations, bytes, 1,
+                 {backward_tick(), backward_tick()});
   }
 
   // Column sums of gradients (columns) pass through partial sums (kColumnPartitions, columns) f32.
   void AddPartials(int64_t columns) { AddTransient("partials", kColumnPartitions * columns * kFloatBytes); }
 
+  int64_t forward_tick() const { return builder_.ForwardTick(chunk_, unit_); }
+  int64_t backward_tick() const { return builder_.BackwardTick(chunk_, unit_); }
+
   LedgerBuilder& builder_;
   const LedgerBuilder::Chunk& chunk_;
   const Unit& unit_;
   const ModelShape& shape_;
+  const int64_t tensor_;
   const int64_t rows_;     // T, of one micro-batch
   const int64_t element_;  // bytes of the compute type
+  const bool rebuilds_;    // norms, attention and activations, from the results of the large products
+  const bool rebuilds_all_;
 };
 
 }  // namespace
@@ -103,10 +148,13 @@ void AddWorkspaces(LedgerBuilder& builder) {
   builder.Add("workspace/kernels", MemoryCategory::kWorkspace, KernelWorkspaceBytes(layout.threads_per_rank), 1,
               builder.WholeStep());
   if (!builder.has(UnitKind::kAttention)) return;
+  const int64_t group = shape.heads / layout.tensor / KvHeadsPerTensorRank(shape, layout.tensor);
   builder.Add("workspace/attention", MemoryCategory::kWorkspace,
-              AttentionWorkspaceBytes(layout.sequence_length, shape.heads / shape.kv_heads, shape.head_dim(),
-                                      layout.threads_per_rank),
-              1, builder.WholeStep());
+              AttentionWorkspaceBytes(layout.sequence_length, group, shape.head_dim(), layout.threads_per_rank), 1,
+              builder.WholeStep());
+  if (!shape.rotary()) return;
+  builder.Add(kRopeTable, MemoryCategory::kWorkspace, RopeTableBytes(layout.sequence_length, shape.head_dim()), 1,
+              builder.WholeStep());
 }
 
 void AddUnits(LedgerBuilder& builder) {
@@ -115,6 +163,11 @@ void AddUnits(LedgerBuilder& builder) {
     for (int64_t i = chunk.units.first; i < chunk.units.last; ++i) {
       UnitEntries(builder, chunk, units[static_cast<size_t>(i)]).Add();
     }
+  }
+  if (builder.layout().tensor == 1) return;
+  const int64_t all_rows_bytes = builder.rows() * builder.shape().hidden * builder.compute_bytes();
+  for (const char* name : {kTensorRows, kTensorParts}) {
+    builder.Add(name, MemoryCategory::kCommunication, all_rows_bytes, 1, builder.Passes());
   }
 }
 

@@ -24,7 +24,7 @@ class ParameterList {
 
 void AddNorm(const ModelShape& shape, const std::string& name, ParameterList& list) {
   list.Add(name + ".weight", {shape.hidden});
-  if (shape.family == ModelFamily::kGpt2) list.Add(name + ".bias", {shape.hidden});
+  if (shape.norm_bias()) list.Add(name + ".bias", {shape.hidden});
 }
 
 void AddLinear(const std::string& name, int64_t out, int64_t in, bool bias, ParameterList& list) {
@@ -33,29 +33,29 @@ void AddLinear(const std::string& name, int64_t out, int64_t in, bool bias, Para
 }
 
 void AddUnit(const ModelShape& shape, const Unit& unit, ParameterList& list) {
-  const bool gpt2 = shape.family == ModelFamily::kGpt2;
   const std::string prefix = unit.parameter_prefix();
   list.BeginUnit(unit.index);
   switch (unit.kind) {
     case UnitKind::kEmbedding:
       list.Add(prefix + "token.weight", {shape.vocab, shape.hidden});
-      if (gpt2) list.Add(prefix + "position.weight", {shape.context, shape.hidden});
+      if (!shape.rotary()) list.Add(prefix + "position.weight", {shape.context, shape.hidden});
       break;
     case UnitKind::kAttention: {
       const int64_t key_value = shape.kv_heads * shape.head_dim();
       AddNorm(shape, prefix + "norm", list);
-      AddLinear(prefix + "qkv", shape.hidden + 2 * key_value, shape.hidden, gpt2 || shape.qkv_bias, list);
-      AddLinear(prefix + "projection", shape.hidden, shape.hidden, gpt2, list);
+      AddLinear(prefix + "qkv", shape.hidden + 2 * key_value, shape.hidden, shape.linear_bias() || shape.qkv_bias,
+                list);
+      AddLinear(prefix + "projection", shape.hidden, shape.hidden, shape.linear_bias(), list);
       break;
     }
     case UnitKind::kFeedForward:
       AddNorm(shape, prefix + "norm", list);
-      if (gpt2) {
-        AddLinear(prefix + "up", shape.ffn, shape.hidden, true, list);
+      if (shape.gated()) {
+        AddLinear(prefix + "gate_up", 2 * shape.ffn, shape.hidden, shape.linear_bias(), list);
       } else {
-        AddLinear(prefix + "gate_up", 2 * shape.ffn, shape.hidden, false, list);
+        AddLinear(prefix + "up", shape.ffn, shape.hidden, shape.linear_bias(), list);
       }
-      AddLinear(prefix + "down", shape.hidden, shape.ffn, gpt2, list);
+      AddLinear(prefix + "down", shape.hidden, shape.ffn, shape.linear_bias(), list);
       break;
     case UnitKind::kHead:
       AddNorm(shape, prefix + "norm", list);

@@ -21,12 +21,18 @@ struct ModelShape {
   int64_t vocab = 0;     // tokens
   int64_t context = 0;   // longest sequence; rows of GPT-2's position table
   bool tied = true;      // the head uses the token embedding's weight
-  bool qkv_bias = true;  // GPT-2 always; Qwen2; not LLaMA
+  bool qkv_bias = true;  // GPT-2, which always has it; Qwen2; not LLaMA
   double norm_eps = 1e-5;
   double rope_base = 10000;  // LLaMA only
 
   int64_t head_dim() const { return hidden / heads; }
   int64_t units() const { return 2 * layers + 2; }
+
+  // What the family decides; everything else in the engine asks these.
+  bool rotary() const { return family == ModelFamily::kLlama; }      // RoPE rather than a table of learned positions
+  bool gated() const { return family == ModelFamily::kLlama; }       // SwiGLU rather than GELU
+  bool norm_bias() const { return family == ModelFamily::kGpt2; }    // LayerNorm rather than RMSNorm
+  bool linear_bias() const { return family == ModelFamily::kGpt2; }  // beside qkv's, which is qkv_bias
 };
 
 // A stage is a run of units: 0 the embedding, then attention and feed-forward of each layer, last the head.

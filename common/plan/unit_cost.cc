@@ -14,7 +14,7 @@ double UnitForwardFlopsPerToken(const ModelShape& shape, const Unit& unit, int64
       return projections + scores_and_values;
     }
     case UnitKind::kFeedForward: {
-      const double matrices = shape.family == ModelFamily::kGpt2 ? 2 : 3;  // up, down; LLaMA has a gate as well
+      const double matrices = shape.gated() ? 3 : 2;  // up, down, and the gate
       return 2 * matrices * hidden * static_cast<double>(shape.ffn);
     }
     case UnitKind::kHead:

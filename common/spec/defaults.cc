@@ -12,10 +12,17 @@ T Or(T value, T otherwise) {
   return value == T() ? otherwise : value;
 }
 
+// 2/3 of 4 x hidden, so that the gate's matrix adds no parameters, rounded up: Touvron et al. 2023, section 2.2, and
+// multiple_of in the published code.
+int64_t LlamaFfn(int64_t hidden) {
+  constexpr int64_t kMultiple = 256;
+  return (8 * hidden / 3 + kMultiple - 1) / kMultiple * kMultiple;
+}
+
 void FillModel(v1::ModelSpec* model) {
   const bool gpt2 = model->family() == "gpt2";
   model->set_kv_heads(Or(model->kv_heads(), model->heads()));
-  if (gpt2) model->set_ffn(Or(model->ffn(), 4 * model->hidden()));
+  model->set_ffn(Or(model->ffn(), gpt2 ? 4 * model->hidden() : LlamaFfn(model->hidden())));
   if (!model->has_tied()) model->set_tied(gpt2);
   if (!model->has_qkv_bias()) model->set_qkv_bias(gpt2);
   model->set_norm_eps(Or(model->norm_eps(), 1e-5));

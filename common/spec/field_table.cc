@@ -57,16 +57,18 @@ using Rules = std::vector<FieldRule>;
 Rules Model() {
   return {
       Section("model", "required", "what is trained"),
-      Choice("model.family", "required", {"gpt2", "llama"}, {"llama"}, "the architecture"),
+      Choice("model.family", "required", {"gpt2", "llama"}, {},
+             "the architecture; llama also serves Mistral and, with qkv_bias, Qwen2"),
       Number("model.layers", "layers", "required", Counts(kLargestLayers), "transformer layers"),
       Number("model.hidden", "width", "required", Counts(kLargestWidth), "of the residual stream"),
       Number("model.heads", "heads", "required", Counts(kLargestWidth), "query heads; divides hidden"),
       Number("model.kv_heads", "heads", "heads", Counts(kLargestWidth), "key and value heads; divides heads"),
-      Number("model.ffn", "width", "4 x hidden", Counts(kLargestFfn), "inner width of the feed-forward block"),
+      Number("model.ffn", "width", "gpt2: 4 x hidden", Counts(kLargestFfn),
+             "inner width of the feed-forward block; llama: 8/3 hidden, rounded up to a multiple of 256"),
       Number("model.vocab", "tokens", "required", Counts(kLargestVocab), "at least the data's largest token plus one"),
       Number("model.context", "tokens", "required", Counts(kLargestContext), "longest sequence"),
       Flag("model.tied", "gpt2: true", "the head shares the token embedding's weight"),
-      Flag("model.qkv_bias", "gpt2: true", "biases on query, key and value"),
+      Flag("model.qkv_bias", "gpt2: true", "biases on query, key and value; gpt2 always has them"),
       Number("model.norm_eps", "", "1e-5", kFraction, "added to the variance in norms"),
       Number("model.rope_base", "", "10000", kPositive, "base of llama's rotary wavelengths"),
       Text("model.init_from", "none", TextKind::kPath, "a Hugging Face model to start from; not in this version"),
@@ -104,8 +106,9 @@ Rules Training() {
       Number("training.steps", "steps", "required", {1, 1e12, false, false}, "optimizer steps"),
       Choice("training.precision", "bf16", {"fp32", "bf16", "fp16", "fp8"}, {"fp16", "fp8"},
              "of weights and activations; sums, moments and master weights are fp32"),
-      Choice("training.recompute", "none", {"none", "selective", "full", "auto"}, {"selective", "full"},
-             "activations computed again in the backward pass"),
+      Choice("training.recompute", "none", {"none", "selective", "full", "auto"}, {},
+             "activations computed again in the backward pass: selective, what is cheap (norms, attention, activation "
+             "function); full, all but the inputs of half layers; this version: auto is none"),
       Number("training.clip_grad_norm", "norm", "1", {0, 1e12, false, false},
              "gradients are scaled down to it; 0: no clipping"),
       Section("training.optimizer", "adamw", "the update rule"),
@@ -126,6 +129,8 @@ Rules Training() {
       Number("training.validation_windows", "sequences", "0", kSteps, "used each time; 0: all"),
       Number("training.threads_per_rank", "threads", "1", Counts(1024),
              "of one rank's matrix products; results depend on it"),
+      Number("training.loss_chunk_tokens", "tokens", "0", kSteps,
+             "whose logits exist at a time, computed again in the backward pass; 0: a whole micro-batch's"),
   };
 }
 
@@ -133,7 +138,8 @@ Rules Parallelism() {
   return {
       Section("parallelism", "data auto, tensor 1, pipeline 1", "how ranks share the work"),
       NumberOrAuto("parallelism.data", "replicas", Counts(kLargestRanks), "ranks / (tensor x pipeline) when auto"),
-      Number("parallelism.tensor", "ranks", "1", Counts(kLargestRanks), "that share each layer; this version: 1"),
+      Number("parallelism.tensor", "ranks", "1", Counts(kLargestRanks),
+             "that share each layer: its heads, its feed-forward width and the vocabulary"),
       Number("parallelism.pipeline", "stages", "1", Counts(kLargestPipeline), "that the layers are cut into"),
       Choice("parallelism.schedule", "1f1b", {"1f1b", "interleaved"}, {},
              "of the micro-batches; interleaved has a smaller bubble, more transfers, and the same results to the bit"),

@@ -42,6 +42,7 @@ Layout ToLayout(const v1::JobSpec& spec) {
   layout.sequence_length = spec.training().sequence_length();
   layout.precision = ToPrecision(spec.training().precision());
   layout.recompute = ToRecompute(spec.training().recompute());
+  layout.loss_chunk_tokens = spec.training().loss_chunk_tokens();
   layout.optimizer_sharding = spec.parallelism().optimizer_sharding();
   layout.checkpoint_staging = spec.checkpoint().asynchronous();
   layout.threads_per_rank = spec.training().threads_per_rank();

@@ -31,10 +31,10 @@ std::unique_ptr<ModelUnit> MakeUnit(const UnitContext& context, const Unit& unit
 }
 
 Tensor BindStream(const UnitContext& context, const std::string& entry, int64_t slot) {
-  return context.memory.Bind(entry, context.compute, {context.rows(), context.shape.hidden}, slot);
+  return context.memory.Bind(entry, context.compute, {context.stream_rows(), context.shape.hidden}, slot);
 }
 
-// The residual stream at one place, (T, h) for each slot; empty tensors where the chunk has no such place.
+// The residual stream at one place, (T/t, h) for each slot; empty tensors where the chunk has no such place.
 std::vector<Tensor> BindSlots(const UnitContext& context, const std::string& entry) {
   std::vector<Tensor> slots(static_cast<size_t>(context.slots));
   if (!context.memory.has(entry)) return slots;
@@ -48,6 +48,7 @@ std::vector<Tensor> BindSlots(const UnitContext& context, const std::string& ent
 
 Chunk::Chunk(const UnitContext& context, int64_t index, UnitRange units, TraceRecorder& recorder)
     : context_(context), recorder_(recorder), has_embedding_(units.first == 0) {
+  FillAttentionTables(context_);
   const std::vector<Unit> model_units = Units(context_.shape);
   for (int64_t i = units.first; i < units.last; ++i) {
     const Unit& unit = model_units[static_cast<size_t>(i)];
@@ -73,7 +74,7 @@ absl::Status Chunk::Forward(const MicroBatch& batch) {
   return absl::OkStatus();
 }
 
-double Chunk::LossSum(int64_t slot) const { return has_head() ? head_->LossSum(slot) : 0; }
+double Chunk::LossSum(int64_t slot) const { return counts_loss() ? head_->LossSum(slot) : 0; }
 
 absl::Status Chunk::Backward(const MicroBatch& batch, const Tensor& gradient, const UnitDone& unit_done) {
   const size_t slot = static_cast<size_t>(batch.slot);

@@ -35,11 +35,13 @@ class Chunk {
 
   bool has_embedding() const { return has_embedding_; }
   bool has_head() const { return head_ != nullptr; }
+  // Of the tensor ranks that have the head, all of which know the loss, one counts it.
+  bool counts_loss() const { return has_head() && context_.tensor_rank() == 0; }
   int64_t slots() const { return context_.slots; }
 
   // From input(slot), or the tokens, to output(slot), or the loss.
   absl::Status Forward(const MicroBatch& batch);
-  // Sum over the counted targets of the last Forward in this slot, nats; 0 without a head.
+  // Sum over the counted targets of the last Forward in this slot, nats; 0 where counts_loss() is false.
   double LossSum(int64_t slot) const;
   // What the head has of it. REQUIRES: has_head().
   void CopyLosses(int64_t slot, absl::Span<float> losses) const { head_->CopyLosses(slot, losses); }
@@ -51,10 +53,10 @@ class Chunk {
   // Runs Forward and says which unit is the first whose output is not finite.
   absl::StatusOr<std::optional<Unit>> FirstNonFiniteUnit(const MicroBatch& batch);
 
-  // By slot, (T, h) compute. Without an embedding, or a head, respectively.
+  // By slot, (T/t, h) compute with t tensor ranks. Without an embedding, or a head, respectively.
   const std::vector<Tensor>& inputs() const { return stream_.front(); }
   const std::vector<Tensor>& outputs() const { return stream_.back(); }
-  // Micro-batch i uses gradients()[i mod size]; (T, h) compute.
+  // Micro-batch i uses gradients()[i mod size]; (T/t, h) compute.
   const std::vector<Tensor>& gradients() const { return gradients_; }
 
  private:

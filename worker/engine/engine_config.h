@@ -86,7 +86,7 @@ struct EngineConfig {
 };
 
 // INVALID_ARGUMENT naming the field when a value is out of range or contradicts another; UNIMPLEMENTED for what the
-// schema has and this engine does not train (tensor parallelism, sharded optimizer, recomputation, LLaMA, fp16).
+// schema has and this engine does not train (tensor parallelism, sharded optimizer, fp16).
 absl::Status CheckEngineConfig(const EngineConfig& config);
 
 }  // namespace muster

@@ -13,7 +13,8 @@ namespace muster {
 //
 // As GPT-2 does (Radford et al. 2019, section 2.3, and its published code): matrices and embeddings normal with
 // deviation 0.02, positions too (0.02 as in nanoGPT; GPT-2's code has 0.01); the two projections that write to the
-// residual stream divided by sqrt(2 layers); biases 0, norm weights 1.
+// residual stream divided by sqrt(2 layers); biases 0, norm weights 1. LLaMA's begin alike (0.02 is also the default of
+// transformers' LlamaConfig; Megatron-LM scales the same two projections in every family).
 void InitialWeights(const ModelShape& shape, uint64_t seed, const ParameterInfo& parameter, int64_t first_element,
                     absl::Span<float> values);
 

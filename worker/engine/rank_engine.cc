@@ -14,6 +14,12 @@ std::vector<UnitRange> ChunksOfRank(const EngineConfig& config) {
   return ChunksOf(config.layout, config.stages, CoordinateOf(config.layout, config.rank).pipeline);
 }
 
+std::unique_ptr<TensorExchange> MakeTensorExchange(Communicator* group, KernelContext& kernels, PhaseTimer& timer,
+                                                   StageMemory& memory) {
+  if (group == nullptr) return nullptr;
+  return std::make_unique<TensorExchange>(*group, kernels, timer, memory.BindBytes(kTensorParts));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankEngine>> RankEngine::Build(const EngineConfig& config, Communicator& world,
@@ -52,12 +58,16 @@ RankEngine::RankEngine(const EngineConfig& config_in, const Clock& clock, std::u
       groups(std::move(groups_in)),
       recorder(clock, device),
       timer(clock, recorder),
+      tensor(MakeTensorExchange(groups.tensor.get(), *kernels, timer, memory)),
       context{.kernels = *kernels,
               .memory = memory,
               .shape = config.model,
               .micro_batch = config.layout.micro_batch,
               .sequence_length = config.layout.sequence_length,
-              .compute = ComputeType(config.layout.precision)},
+              .compute = ComputeType(config.layout.precision),
+              .recompute = config.layout.recompute,
+              .loss_chunk_tokens = config.layout.loss_chunk_tokens,
+              .tensor = tensor.get()},
       stage(context, config.layout, coordinate.pipeline, chunks, recorder),
       pipeline(stage, config.layout, coordinate.pipeline, std::move(groups.chunks), timer),
       parameters(BindStageParameters(

@@ -19,6 +19,7 @@
 #include "worker/engine/rank_groups.h"
 #include "worker/engine/stage.h"
 #include "worker/engine/stage_parameters.h"
+#include "worker/engine/tensor_exchange.h"
 #include "worker/engine/trace_recorder.h"
 #include "worker/kernels/context.h"
 #include "worker/model/stage_memory.h"
@@ -56,7 +57,8 @@ class RankEngine {
   RankGroups groups;
   TraceRecorder recorder;
   PhaseTimer timer;
-  const UnitContext context;  // but for the slots, which each chunk has of its own
+  const std::unique_ptr<TensorExchange> tensor;  // null with one tensor rank
+  const UnitContext context;                     // but for the slots, which each chunk has of its own
   Stage stage;
   Pipeline pipeline;
   const std::vector<StageParameter> parameters;

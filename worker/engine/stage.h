@@ -25,6 +25,7 @@ class Stage {
 
   bool has_embedding() const { return chunks_.front()->has_embedding(); }
   bool has_head() const { return chunks_.back()->has_head(); }
+  bool counts_loss() const { return chunks_.back()->counts_loss(); }  // one of the tensor ranks that have the head
 
  private:
   std::vector<std::unique_ptr<Chunk>> chunks_;

@@ -201,7 +201,7 @@ absl::StatusOr<StepVerdict> RankTrainer::Vote(double loss_sum) {
                     .save_done = saver_.done(),
                     .trace_steps = trace_requested_.exchange(0, std::memory_order_relaxed),
                     .loss_sum = loss_sum};
-  if (engine.stage.has_head()) ballot.counted_targets = batches_.counted_targets();
+  if (engine.stage.counts_loss()) ballot.counted_targets = batches_.counted_targets();
   ballot.squares.resize(Parameters(config_.model).size());
   {
     PhaseScope scope(engine.timer, Phase::kCommExposed);
@@ -278,7 +278,7 @@ absl::Status RankTrainer::Validate() {
   double sums[2] = {0, 0};  // of losses, of counted targets
   const auto forward = [&](Chunk& chunk, int64_t /*micro_batch*/, const MicroBatch& batch) -> absl::Status {
     MUSTER_RETURN_IF_ERROR(chunk.Forward(batch));
-    if (!chunk.has_head()) return absl::OkStatus();
+    if (!chunk.counts_loss()) return absl::OkStatus();
     sums[0] += chunk.LossSum(batch.slot);
     sums[1] += static_cast<double>(validation_.counted_targets());
     return absl::OkStatus();

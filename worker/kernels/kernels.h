@@ -53,8 +53,8 @@ struct EmbeddingShape {
 // + position (context, h)[position], which may be an empty Tensor.
 void EmbeddingForward(KernelContext& context, const EmbeddingShape& shape, const Tensor& tokens,
                       const Tensor& token_weight, const Tensor& position_weight, const Tensor& out);
-// d_out (T, h) compute -> d_token (rows, h) f32, d_position (context, h) f32 or an empty Tensor. Rows of one token are
-// added in the order of the batch.
+// d_out (T, h) compute -> d_token (rows, h) f32, d_position (context, h) f32, each or an empty Tensor. Rows of one
+// token are added in the order of the batch.
 void EmbeddingBackward(KernelContext& context, const EmbeddingShape& shape, const Tensor& tokens, const Tensor& d_out,
                        const Tensor& d_token, const Tensor& d_position, bool accumulate);
 
@@ -64,7 +64,7 @@ void EmbeddingBackward(KernelContext& context, const EmbeddingShape& shape, cons
 void LayerNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                       const Tensor& out, const Tensor& mean, const Tensor& rstd);
 // d_x (T, h) compute: written, or added to when add_to_d_x (the residual path's gradient is there already);
-// d_weight, d_bias (h) f32. partials f32 (kColumnPartitions, 2, h).
+// d_weight, d_bias (h) f32, each of which may be an empty Tensor. partials f32 (kColumnPartitions, 2, h).
 void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor& x, const Tensor& weight,
                        const Tensor& mean, const Tensor& rstd, const Tensor& d_x, bool add_to_d_x,
                        const Tensor& d_weight, const Tensor& d_bias, bool accumulate, const Tensor& partials);

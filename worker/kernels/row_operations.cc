@@ -128,23 +128,26 @@ void EmbeddingBackward(KernelContext& context, const EmbeddingShape& shape, cons
   const ProfileRange range(context.device(), "embedding");
   const int64_t rows = d_out.rows();
   const int64_t hidden = d_out.cols();
+  const bool has_tokens = IsGiven(d_token);
   const bool has_positions = IsGiven(d_position);
   CheckVector(tokens, DType::kI32, rows);
-  CheckTable(d_token, DType::kF32, hidden);
+  if (has_tokens) CheckTable(d_token, DType::kF32, hidden);
   if (has_positions) {
     CheckTable(d_position, DType::kF32, hidden);
     CheckPositions(shape, d_position, rows);
   }
   if (!accumulate) {
-    FillZero(context, d_token.data, d_token.bytes());
+    if (has_tokens) FillZero(context, d_token.data, d_token.bytes());
     if (has_positions) FillZero(context, d_position.data, d_position.bytes());
   }
   WithType(d_out.dtype, [&](auto type) {
     using T = decltype(type);
-    Launch(context,
-           EmbeddingTokenRows<T>{tokens.as<int32_t>(), d_out.as<T>(), d_token.as<float>(), rows, shape.first_token,
-                                 d_token.rows(), d_out.row_stride},
-           1, hidden);
+    if (has_tokens) {
+      Launch(context,
+             EmbeddingTokenRows<T>{tokens.as<int32_t>(), d_out.as<T>(), d_token.as<float>(), rows, shape.first_token,
+                                   d_token.rows(), d_out.row_stride},
+             1, hidden);
+    }
     if (!has_positions) return;
     const int64_t sequence = shape.sequence_length;
     Launch(context,
@@ -183,8 +186,8 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
   CheckVector(weight, x.dtype, hidden);
   CheckVector(mean, DType::kF32, rows);
   CheckVector(rstd, DType::kF32, rows);
-  CheckVector(d_weight, DType::kF32, hidden);
-  CheckVector(d_bias, DType::kF32, hidden);
+  if (IsGiven(d_weight)) CheckVector(d_weight, DType::kF32, hidden);
+  if (IsGiven(d_bias)) CheckVector(d_bias, DType::kF32, hidden);
   CheckVector(partials, DType::kF32, kColumnPartitions * 2 * hidden);
   WithType(x.dtype, [&](auto type) {
     using T = decltype(type);
@@ -199,9 +202,12 @@ void LayerNormBackward(KernelContext& context, const Tensor& d_out, const Tensor
            rows, hidden);
   });
   const float* const sums = partials.as<float>();
-  Launch(context, OrderedSumRows{sums, d_weight.as<float>(), 2 * hidden, kColumnPartitions, accumulate}, 1, hidden);
-  Launch(context, OrderedSumRows{sums + hidden, d_bias.as<float>(), 2 * hidden, kColumnPartitions, accumulate}, 1,
-         hidden);
+  const auto sum = [&](const float* first, const Tensor& d_vector) {
+    if (!IsGiven(d_vector)) return;
+    Launch(context, OrderedSumRows{first, d_vector.as<float>(), 2 * hidden, kColumnPartitions, accumulate}, 1, hidden);
+  };
+  sum(sums, d_weight);
+  sum(sums + hidden, d_bias);
 }
 
 void RmsNormForward(KernelContext& context, const Tensor& x, const Tensor& weight, float eps, const Tensor& out,
@@ -229,7 +235,7 @@ void RmsNormBackward(KernelContext& context, const Tensor& d_out, const Tensor& 
   CheckShape(d_x, x.dtype, rows, hidden);
   CheckVector(weight, x.dtype, hidden);
   CheckVector(rstd, DType::kF32, rows);
-  CheckVector(d_weight, DType::kF32, hidden);
+  if (IsGiven(d_weight)) CheckVector(d_weight, DType::kF32, hidden);
   CheckVector(partials, DType::kF32, kColumnPartitions * hidden);
   WithType(x.dtype, [&](auto type) {
     using T = decltype(type);
@@ -243,6 +249,7 @@ void RmsNormBackward(KernelContext& context, const Tensor& d_out, const Tensor& 
                                   d_out.row_stride, x.row_stride, d_x.row_stride, add_to_d_x},
            rows, hidden);
   });
+  if (!IsGiven(d_weight)) return;
   Launch(context, OrderedSumRows{partials.as<float>(), d_weight.as<float>(), hidden, kColumnPartitions, accumulate}, 1,
          hidden);
 }

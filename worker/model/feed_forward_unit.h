@@ -1,4 +1,5 @@
-// The second half of a layer: x + down(gelu(up(norm(x)))).
+// The second half of a layer: x + down(gelu(up(norm(x)))), or, where the family's is gated, x + down(silu(gate) * up)
+// with gate and up of norm(x) (SwiGLU).
 #pragma once
 
 #include "worker/model/unit.h"

@@ -1,8 +1,22 @@
 #include "worker/model/layers.h"
 
+#include "common/base/status_macros.h"
 #include "worker/kernels/kernels.h"
 
 namespace muster {
+namespace {
+
+Tensor ValueOf(const std::optional<Weight>& weight) { return weight.has_value() ? weight->value : Tensor(); }
+Tensor GradientOf(const std::optional<Weight>& weight) { return weight.has_value() ? weight->gradient : Tensor(); }
+
+void AddBiasGradient(KernelContext& kernels, const std::optional<Weight>& bias, const Tensor& d_out, bool accumulate,
+                     const Tensor& partials) {
+  if (!bias.has_value() || !bias->trained()) return;
+  const Tensor shaped(partials.data, DType::kF32, {kColumnPartitions, d_out.cols()});
+  kernels::BiasGradient(kernels, d_out, bias->gradient, accumulate, shaped);
+}
+
+}  // namespace
 
 void Linear::Forward(KernelContext& kernels, const Tensor& x, const Tensor& out) const {
   kernels::MatMul(
@@ -12,24 +26,51 @@ void Linear::Forward(KernelContext& kernels, const Tensor& x, const Tensor& out)
 
 void Linear::Backward(KernelContext& kernels, const Tensor& d_out, const Tensor& x, const Tensor& d_x, bool accumulate,
                       const Tensor& partials) const {
+  if (weight.trained()) {
+    kernels::MatMul(kernels,
+                    {.a = d_out, .b = x, .out = weight.gradient, .transpose_a = true, .accumulate = accumulate});
+  }
+  AddBiasGradient(kernels, bias, d_out, accumulate, partials);
   kernels::MatMul(kernels, {.a = d_out, .b = weight.value, .out = d_x});
-  kernels::MatMul(kernels, {.a = d_out, .b = x, .out = weight.gradient, .transpose_a = true, .accumulate = accumulate});
+}
+
+absl::Status ResidualLinear::Forward(KernelContext& kernels, const RowExchange& exchange, const Tensor& x,
+                                     const Tensor& residual, const Tensor& out) const {
+  const Tensor partial = exchange.PartialFor(out);
+  linear.Forward(kernels, x, partial);
+  MUSTER_RETURN_IF_ERROR(exchange.Reduce(partial, out));
+  kernels::Add(kernels, out, residual, out, ValueOf(bias));
+  return absl::OkStatus();
+}
+
+absl::Status ResidualLinear::Backward(KernelContext& kernels, const RowExchange& exchange, const Tensor& d_out,
+                                      const Tensor& x, const Tensor& d_x, bool accumulate,
+                                      const Tensor& partials) const {
+  AddBiasGradient(kernels, bias, d_out, accumulate, partials);
+  MUSTER_ASSIGN_OR_RETURN(const Tensor d_whole, exchange.Gather(d_out));
+  linear.Backward(kernels, d_whole, x, d_x, accumulate, partials);
+  return absl::OkStatus();
+}
+
+void Norm::Forward(KernelContext& kernels, const Tensor& x, const State& state) const {
   if (bias.has_value()) {
-    const Tensor shaped(partials.data, DType::kF32, {kColumnPartitions, d_out.cols()});
-    kernels::BiasGradient(kernels, d_out, bias->gradient, accumulate, shaped);
+    kernels::LayerNormForward(kernels, x, weight.value, bias->value, eps, state.out, state.mean, state.rstd);
+  } else {
+    kernels::RmsNormForward(kernels, x, weight.value, eps, state.out, state.rstd);
   }
 }
 
-void LayerNorm::Forward(KernelContext& kernels, const Tensor& x, const Tensor& out, const Tensor& mean,
-                        const Tensor& rstd) const {
-  kernels::LayerNormForward(kernels, x, weight.value, bias.value, eps, out, mean, rstd);
-}
-
-void LayerNorm::Backward(KernelContext& kernels, const Tensor& d_out, const Saved& saved, const Tensor& d_x,
-                         bool add_to_d_x, bool accumulate, const Tensor& partials) const {
-  const Tensor shaped(partials.data, DType::kF32, {kColumnPartitions, 2, d_out.cols()});
-  kernels::LayerNormBackward(kernels, d_out, saved.x, weight.value, saved.mean, saved.rstd, d_x, add_to_d_x,
-                             weight.gradient, bias.gradient, accumulate, shaped);
+void Norm::Backward(KernelContext& kernels, const Tensor& d_out, const Tensor& x, const State& state, const Tensor& d_x,
+                    bool add_to_d_x, bool accumulate, const Tensor& partials) const {
+  if (bias.has_value()) {
+    const Tensor shaped(partials.data, DType::kF32, {kColumnPartitions, 2, d_out.cols()});
+    kernels::LayerNormBackward(kernels, d_out, x, weight.value, state.mean, state.rstd, d_x, add_to_d_x,
+                               weight.gradient, GradientOf(bias), accumulate, shaped);
+  } else {
+    const Tensor shaped(partials.data, DType::kF32, {kColumnPartitions, d_out.cols()});
+    kernels::RmsNormBackward(kernels, d_out, x, weight.value, state.rstd, d_x, add_to_d_x, weight.gradient, accumulate,
+                             shaped);
+  }
 }
 
 }  // namespace muster

@@ -16,19 +16,27 @@ class UnitBinder {
  public:
   UnitBinder(const UnitContext& context, const Unit& unit);
 
-  // A parameter by its name below the unit's: "qkv.weight" of unit 3.attention is layer.3.attention.qkv.weight.
+  // This tensor rank's part of a parameter by its name below the unit's: "qkv.weight" of unit 3.attention is
+  // layer.3.attention.qkv.weight.
   Weight BindWeight(const std::string& name) const;
-  Linear BindLinear(const std::string& name) const;   // name.weight and, where the model has one, name.bias
-  LayerNorm BindNorm(const std::string& name) const;  // name.weight and name.bias
+  Weight BindTiedWeight() const;                     // the token embedding, with the head's own gradient
+  Linear BindLinear(const std::string& name) const;  // name.weight and, where the model has one, name.bias
+  ResidualLinear BindResidualLinear(const std::string& name) const;
+  Norm BindNorm(const std::string& name) const;
 
-  // Kept from forward to backward, in the slot of a micro-batch.
+  // Kept from forward to backward in the slot of a micro-batch, or, where recomputation rebuilds it, one tensor for all
+  // slots.
   Tensor Saved(const std::string& name, int64_t slot, DType dtype, const std::vector<int64_t>& dims) const;
-  // Alive only within the unit's backward.
+  Norm::State SavedNorm(const Norm& norm, int64_t slot) const;
+  // Alive only within the unit's forward, or its backward.
   Tensor Transient(const std::string& name, DType dtype, const std::vector<int64_t>& dims) const;
   // Partial column sums of backward, all of the entry: layers shape it.
   Tensor Partials() const;
 
  private:
+  bool HasParameter(const std::string& full_name) const;
+  Weight Bind(const std::string& full_name, const std::string& gradient) const;
+
   const UnitContext& context_;
   const std::string name_;              // "3.attention"
   const std::string parameter_prefix_;  // "layer.3.attention."

@@ -62,6 +62,16 @@ struct Tensor {
     view.dims[static_cast<size_t>(rank - 1)] = count;
     return view;
   }
+
+  // Entries [first, first + count) of the outermost dimension, sharing its memory. REQUIRES: dense, or two-dimensional.
+  Tensor slice(int64_t first, int64_t count) const {
+    Tensor view = *this;
+    const int64_t stride = rank == 2 ? row_stride : elements() / dims[0];
+    view.data = static_cast<char*>(data) + first * stride * SizeOf(dtype);
+    view.dims[0] = count;
+    if (rank == 1) view.row_stride = count;
+    return view;
+  }
 };
 
 // Without gaps between rows.

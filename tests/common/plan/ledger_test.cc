@@ -166,6 +166,75 @@ TEST(Ledger, NamesEveryEntryOnceAndAlignsIt) {
   }
 }
 
+// Of a layer's activations, kept by every micro-batch in flight, what each mode still keeps.
+TEST(Ledger, RecomputationKeepsTheLargeProductsOrOnlyTheInputs) {
+  const ModelShape shape = Shape();
+  Layout layout = OneRank(Precision::kBf16);
+  layout.pipeline = 2;
+  const auto bytes_of = [&](Recompute recompute, const std::string& kind) {
+    layout.recompute = recompute;
+    int64_t bytes = 0;
+    for (const LedgerEntry& entry : BuildLedger(shape, layout, {{1, 3}}, 0).entries) {
+      if (entry.name.rfind(kind, 0) == 0) bytes += entry.bytes();
+    }
+    return bytes;
+  };
+  const int64_t rows = 128;
+  const int64_t slots = 2;
+  const int64_t input = rows * 128 * 2;
+  const int64_t products = rows * (3 * 128 + 512) * 2;
+  const int64_t norms = 2 * (input + 2 * rows * 4);
+  const int64_t others = input + rows * 4 * 4 + rows * 512 * 2;  // attention's output and log-sum-exp, GELU's output
+  EXPECT_EQ(bytes_of(Recompute::kNone, "saved/"), slots * (2 * input + products + norms + others));
+  EXPECT_EQ(bytes_of(Recompute::kSelective, "saved/"), slots * (2 * input + products));
+  EXPECT_EQ(bytes_of(Recompute::kFull, "saved/"), slots * 2 * input);
+  EXPECT_EQ(bytes_of(Recompute::kNone, "rebuilt/"), 0);
+  EXPECT_EQ(bytes_of(Recompute::kSelective, "rebuilt/"), norms + others);
+  EXPECT_EQ(bytes_of(Recompute::kFull, "rebuilt/"), norms + others + products);
+}
+
+TEST(Ledger, RebuiltTensorsLiveInTheTwoPassesOfTheirUnit) {
+  const ModelShape shape = Shape();
+  Layout layout = OneRank(Precision::kBf16);
+  layout.recompute = Recompute::kFull;
+  const Ledger ledger = BuildLedger(shape, layout, {{0, shape.units()}}, 0);
+  const LedgerEntry* qkv = Find(ledger, "rebuilt/1.attention/qkv");  // unit 3 of 10
+  ASSERT_NE(qkv, nullptr);
+  EXPECT_EQ(qkv->lifetime.first_tick, 3);
+  EXPECT_EQ(qkv->lifetime.last_tick, 3);
+  ASSERT_TRUE(qkv->again.has_value());
+  EXPECT_EQ(qkv->again->first_tick, 16);
+  EXPECT_EQ(qkv->again->last_tick, 16);
+}
+
+TEST(Ledger, ChunksOfTheLossHoldThatManyRowsOfLogits) {
+  const ModelShape shape = Shape();
+  Layout layout = OneRank(Precision::kBf16);
+  const Ledger whole = BuildLedger(shape, layout, {{0, shape.units()}}, 0);
+  EXPECT_EQ(Find(whole, "saved/head/logits")->bytes(), 128 * 128 * 2);
+  layout.loss_chunk_tokens = 32;
+  const Ledger chunked = BuildLedger(shape, layout, {{0, shape.units()}}, 0);
+  EXPECT_EQ(Find(chunked, "saved/head/logits"), nullptr);
+  EXPECT_EQ(Find(chunked, "rebuilt/head/logits")->bytes(), 32 * 128 * 2);
+}
+
+TEST(Ledger, TensorRanksShareRowsHeadsWidthAndVocabulary) {
+  const ModelShape shape = Shape();
+  Layout layout = OneRank(Precision::kBf16);
+  const Ledger one = BuildLedger(shape, layout, {{0, shape.units()}}, 0);
+  layout.tensor = 2;
+  const Ledger half = BuildLedger(shape, layout, {{0, shape.units()}}, 1);
+  for (const LedgerEntry& entry : half.entries) {
+    const bool activation = entry.name.rfind("saved/", 0) == 0 && entry.name != "saved/head/losses" &&
+                            entry.name != "saved/head/lse";  // all ranks know the loss of every row
+    if (!activation) continue;
+    ASSERT_NE(Find(one, entry.name), nullptr) << entry.name;
+    EXPECT_EQ(2 * entry.bytes(), Find(one, entry.name)->bytes()) << entry.name;
+  }
+  EXPECT_EQ(Find(half, kTensorRows)->bytes(), 128 * 128 * 2);
+  EXPECT_EQ(Find(one, kTensorRows), nullptr);
+}
+
 TEST(Ledger, StagesTokensOnlyWhereTheyAreRead) {
   const ModelShape shape = Shape();
   Layout layout = OneRank(Precision::kFp32);

@@ -75,6 +75,7 @@ TEST(FieldRulesTest, WrittenDefaultsAreTheFilledOnes) {
   expect("data.seed", static_cast<double>(spec.data().seed()));
   expect("data.prefetch_steps", static_cast<double>(spec.data().prefetch_steps()));
   expect("data.loader_threads", static_cast<double>(spec.data().loader_threads()));
+  expect("training.loss_chunk_tokens", static_cast<double>(spec.training().loss_chunk_tokens()));
   expect("training.clip_grad_norm", spec.training().clip_grad_norm());
   expect("training.optimizer.adamw.lr", spec.training().optimizer().adamw().lr());
   expect("training.optimizer.adamw.beta1", spec.training().optimizer().adamw().beta1());
@@ -90,7 +91,7 @@ TEST(FieldRulesTest, WrittenDefaultsAreTheFilledOnes) {
   expect("parallelism.expert", static_cast<double>(spec.parallelism().expert()));
   expect("checkpoint.keep", static_cast<double>(spec.checkpoint().keep()));
   expect("policy.max_restarts", static_cast<double>(spec.policy().max_restarts()));
-  EXPECT_EQ(compared, 22);
+  EXPECT_EQ(compared, 23);
   EXPECT_EQ(spec.training().precision(), FindFieldRule("training.precision")->default_text);
   EXPECT_EQ(spec.training().schedule().decay(), FindFieldRule("training.schedule.decay")->default_text);
   EXPECT_EQ(spec.parallelism().schedule(), FindFieldRule("parallelism.schedule")->default_text);
