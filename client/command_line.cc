@@ -65,6 +65,15 @@ void AddWaitTimeout(CLI::App& command, double& seconds) {
       ->check(AtLeast(0));
 }
 
+void AddDataRoot(CLI::App& command, std::string& data_root) {
+  command
+      .add_option("--data-root", data_root,
+                  "Where the workers' data is on this machine, for a job with model.init_from that leaves out the "
+                  "model's shape")
+      ->envname("MUSTER_DATA_ROOT")
+      ->capture_default_str();
+}
+
 void AddSubmit(CLI::App& app, std::optional<VerbOptions>& verb) {
   AddVerb<SubmitOptions>(app, "submit", "Submit a job file", verb, [](CLI::App& command, SubmitOptions& options) {
     command.add_option("FILE", options.file, "The job file (docs/job-file.md); not needed with --from");
@@ -76,6 +85,7 @@ void AddSubmit(CLI::App& app, std::optional<VerbOptions>& verb) {
         ->type_name("JOB[@STEP]");
     command.add_option("--set", options.set, "Change a field: training.optimizer.adamw.lr=1e-4; may be repeated")
         ->type_name("FIELD=VALUE");
+    AddDataRoot(command, options.data_root);
     command.add_flag("--validate-only", options.validate_only, "Check and plan as a submit would, and stop there");
     CLI::Option* wait = command.add_flag("--wait", options.wait, "Return when the job has ended");
     command.add_flag("--watch", options.watch, "Show the job's progress until it has ended")->excludes(wait);
@@ -217,6 +227,7 @@ void AddPlan(CLI::App& app, std::optional<VerbOptions>& verb) {
   AddVerb<PlanOptions>(app, "plan", "What a job takes: parameters, layout, memory of every rank. Needs no coordinator",
                        verb, [](CLI::App& command, PlanOptions& options) {
                          command.add_option("FILE", options.file, "The job file")->required();
+                         AddDataRoot(command, options.data_root);
                        });
 }
 
@@ -248,6 +259,48 @@ void AddData(CLI::App& app, std::optional<VerbOptions>& verb) {
       [](CLI::App& command, DataEntropyOptions& options) {
         command.add_option("TRAIN", options.train_prefix, "Prefix of the training dataset")->required();
         command.add_option("HELD_OUT", options.held_out_prefix, "Prefix of the held-out one")->required();
+      });
+}
+
+void AddCheckpointRoot(CLI::App& command, std::string& root) {
+  command.add_option("--checkpoint-root", root, "Where the workers' checkpoints are on this machine, for JOB[@STEP]")
+      ->envname("MUSTER_CHECKPOINT_ROOT")
+      ->capture_default_str();
+}
+
+void AddExportAndSample(CLI::App& app, std::optional<VerbOptions>& verb) {
+  AddVerb<ExportOptions>(
+      app, "export", "Write a checkpoint as a directory that Hugging Face's transformers loads", verb,
+      [](CLI::App& command, ExportOptions& options) {
+        command.add_option("CHECKPOINT", options.checkpoint, "Its directory, a job's directory of them, or JOB[@STEP]")
+            ->required();
+        command.add_option("DIR", options.directory, "What is written")->required();
+        command.add_option("--dtype", options.dtype, "Of the weights: fp32, bf16 or fp16")->capture_default_str();
+        command.add_flag("--force", options.force, "Replace the files of a model in a DIR that is not empty");
+        AddCheckpointRoot(command, options.checkpoint_root);
+      });
+  AddVerb<SampleOptions>(
+      app, "sample", "Continue a text with a trained model", verb, [](CLI::App& command, SampleOptions& options) {
+        command
+            .add_option("CHECKPOINT", options.checkpoint,
+                        "Its directory, a job's directory of them, an exported directory, or JOB[@STEP]")
+            ->required();
+        command.add_option("TEXT", options.prompt, "What to continue; nothing: a new document");
+        command.add_option("--tokens", options.tokens, "New tokens at the most")
+            ->check(AtLeast(1))
+            ->capture_default_str();
+        command
+            .add_option("--temperature", options.temperature,
+                        "Below 1 bolder, above 1 more varied; 0: always the likeliest token")
+            ->check(AtLeast(0))
+            ->capture_default_str();
+        command.add_option("--top-k", options.top_k, "Draw among the k likeliest tokens; 0: all")
+            ->check(AtLeast(0))
+            ->capture_default_str();
+        command.add_option("--seed", options.seed, "Equal seeds give equal texts")->capture_default_str();
+        command.add_option("--tokenizer", options.tokenizer,
+                           "bytes, bpe:DIR, sentencepiece:FILE, or a directory of its files; else the model's own");
+        AddCheckpointRoot(command, options.checkpoint_root);
       });
 }
 
@@ -311,6 +364,7 @@ std::variant<Invocation, ExitCode> ParseCommandLine(int argc, char** argv) {
   AddWorkerControl(app, verb, "uncordon", "Place ranks on a worker again", false);
   AddPlan(app, verb);
   AddData(app, verb);
+  AddExportAndSample(app, verb);
 
   try {
     app.parse(argc, argv);

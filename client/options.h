@@ -26,6 +26,8 @@ struct SubmitOptions {
   // A job from whose checkpoint this one begins, JOB or JOB@STEP. Empty: from the initial weights.
   std::string from;
   std::vector<std::string> set;  // FIELD=VALUE, over what the file or the job says
+  // Where the workers' data is on this machine: for the config.json of model.init_from.
+  std::string data_root = ".";
   bool validate_only = false;
   bool wait = false;   // until the job has ended
   bool watch = false;  // the same, showing progress
@@ -115,6 +117,8 @@ struct WorkerControlOptions {
 
 struct PlanOptions {
   std::string file;
+  // Where the workers' data is on this machine: for the config.json of model.init_from.
+  std::string data_root = ".";
 };
 
 struct DataTokenizeOptions {
@@ -136,10 +140,30 @@ struct DataEntropyOptions {
   std::string held_out_prefix;
 };
 
-using VerbOptions =
-    std::variant<SubmitOptions, GetOptions, GetCheckpointsOptions, CheckpointOptions, UpdateOptions,
-                 MetricsExportOptions, CompareOptions, TraceOptions, DescribeOptions, WatchOptions, LogsOptions,
-                 JobControlOptions, WorkerControlOptions, PlanOptions, DataTokenizeOptions, DataEntropyOptions>;
+struct ExportOptions {
+  std::string checkpoint;  // a path, or JOB[@STEP]
+  std::string directory;
+  std::string dtype = "fp32";  // or bf16, fp16
+  bool force = false;          // into a directory that is not empty
+  // Where the workers' checkpoints are on this machine, for JOB[@STEP].
+  std::string checkpoint_root = ".";
+};
+
+struct SampleOptions {
+  std::string checkpoint;  // a path to a checkpoint or a Hugging Face directory, or JOB[@STEP]
+  std::string prompt;
+  int64_t tokens = 100;
+  double temperature = 1;
+  int64_t top_k = 0;
+  uint64_t seed = 0;
+  std::string tokenizer;  // empty: the model's own
+  std::string checkpoint_root = ".";
+};
+
+using VerbOptions = std::variant<SubmitOptions, GetOptions, GetCheckpointsOptions, CheckpointOptions, UpdateOptions,
+                                 MetricsExportOptions, CompareOptions, TraceOptions, DescribeOptions, WatchOptions,
+                                 LogsOptions, JobControlOptions, WorkerControlOptions, PlanOptions, DataTokenizeOptions,
+                                 DataEntropyOptions, ExportOptions, SampleOptions>;
 
 struct Invocation {
   GlobalOptions global;

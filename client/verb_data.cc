@@ -12,25 +12,6 @@
 #include "nlohmann/json.hpp"
 
 namespace muster {
-namespace {
-
-// These results are no resources of the API; their JSON is made here.
-void Print(const GlobalOptions& options, const nlohmann::ordered_json& json, const std::string& table) {
-  switch (options.output) {
-    case OutputFormat::kTable:
-      std::fputs(table.c_str(), stdout);
-      break;
-    case OutputFormat::kJson:
-      std::printf("%s\n", json.dump(1).c_str());
-      break;
-    case OutputFormat::kYaml:
-      std::fputs(JsonToYaml(json).c_str(), stdout);
-      break;
-  }
-}
-
-}  // namespace
-
 absl::StatusOr<ExitCode> RunVerb(Session& session, const DataTokenizeOptions& options) {
   const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = MakeTokenizer(options.tokenizer);
   if (!tokenizer.ok()) {
@@ -52,7 +33,7 @@ absl::StatusOr<ExitCode> RunVerb(Session& session, const DataTokenizeOptions& op
     absl::StrAppend(&text, dataset.prefix, ".bin and .idx: ", FormatCount(dataset.tokens), " tokens, ",
                     FormatCount(dataset.documents), dataset.documents == 1 ? " document\n" : " documents\n");
   }
-  Print(session.options(), json, text);
+  PrintJson(session.options(), json, text);
   return ExitCode::kOk;
 }
 
@@ -64,7 +45,7 @@ absl::StatusOr<ExitCode> RunVerb(Session& session, const DataEntropyOptions& opt
                                        {"bigram_nats", entropy.bigram_nats},
                                        {"train_tokens", entropy.train_tokens},
                                        {"held_out_tokens", entropy.held_out_tokens}};
-  Print(session.options(), json,
+  PrintJson(session.options(), json,
         absl::StrFormat("unigram %.4f  bigram %.4f nats per token (counts of %s tokens, scored on %s)\n",
                         entropy.unigram_nats, entropy.bigram_nats, FormatCount(entropy.train_tokens),
                         FormatCount(entropy.held_out_tokens)));

@@ -9,6 +9,7 @@
 #include "client/verbs.h"
 #include "common/base/status_macros.h"
 #include "common/spec/job_file_writer.h"
+#include "nlohmann/json.hpp"
 
 namespace muster {
 namespace {
@@ -61,6 +62,20 @@ void PrintResource(const GlobalOptions& options, const google::protobuf::Message
       break;
     case OutputFormat::kYaml:
       std::fputs(ToYaml(message).c_str(), stdout);
+      break;
+  }
+}
+
+void PrintJson(const GlobalOptions& options, const nlohmann::ordered_json& json, const std::string& table) {
+  switch (options.output) {
+    case OutputFormat::kTable:
+      std::fputs(table.c_str(), stdout);
+      break;
+    case OutputFormat::kJson:
+      std::printf("%s\n", json.dump(1).c_str());
+      break;
+    case OutputFormat::kYaml:
+      std::fputs(JsonToYaml(json).c_str(), stdout);
       break;
   }
 }

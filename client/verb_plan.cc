@@ -12,7 +12,7 @@
 namespace muster {
 
 absl::StatusOr<ExitCode> RunVerb(Session& session, const PlanOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const JobFile file, ReadJobFile(options.file));
+  MUSTER_ASSIGN_OR_RETURN(const JobFile file, ReadJobFile(options.file, options.data_root));
   const v1::Plan plan = ToProto(ResolveSpec(file.spec).plan);
   PrintResource(session.options(), plan,
                 PlanText(file.spec.name(), plan, Palette(ColoursWanted(session.options().no_color))));

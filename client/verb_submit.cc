@@ -35,7 +35,7 @@ absl::Status InTermsOfTheFile(const JobFile& file, const absl::Status& status) {
 absl::StatusOr<JobFile> ReadSpec(const SubmitOptions& options, google::protobuf::FieldMask& mask) {
   JobFile file;
   if (!options.file.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(file, ReadJobFile(options.file));
+    MUSTER_ASSIGN_OR_RETURN(file, ReadJobFile(options.file, options.data_root));
   }
   for (const std::string& assignment : options.set) {
     const absl::StatusOr<std::string> path = SetField(assignment, &file.spec);

@@ -71,7 +71,10 @@ Rules Model() {
       Flag("model.qkv_bias", "gpt2: true", "biases on query, key and value; gpt2 always has them"),
       Number("model.norm_eps", "", "1e-5", kFraction, "added to the variance in norms"),
       Number("model.rope_base", "", "10000", kPositive, "base of llama's rotary wavelengths"),
-      Text("model.init_from", "none", TextKind::kPath, "a Hugging Face model to start from; not in this version"),
+      Text("model.init_from", "none", TextKind::kPath,
+           "directory of a Hugging Face model to start from, under the worker's data root; what is left out above is "
+           "taken "
+           "from its config.json, which `muster` looks for below --data-root"),
       Text("model.frozen", "none", TextKind::kFree, "patterns of parameters not trained; not in this version"),
   };
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/file.h"
+#include "common/spec/initial_model.h"
 #include "common/spec/validate.h"
 #include "common/spec/yaml_reader.h"
 
@@ -55,15 +57,21 @@ std::string JobFile::Describe(const std::vector<Problem>& problems) const {
   return text;
 }
 
-absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view text) {
+absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view text, const std::string& data_root) {
   JobFile file;
   file.name = name;
   YamlRead read = ReadYaml(text, &file.spec);
   file.lines = std::move(read.lines);
   std::vector<Problem> problems = std::move(read.problems);
   const bool structure_is_good = problems.empty();
+  std::vector<Problem> model_problems;
+  if (structure_is_good) FillFromInitialModel(data_root, file.spec.mutable_model(), &model_problems);
   if (structure_is_good || !HasField(problems, "")) {
+    // What is missing for want of the initial model is said once.
+    const bool shape_is_known = model_problems.empty();
+    for (Problem& problem : model_problems) problems.push_back(std::move(problem));
     for (Problem& problem : ValidateSpec(file.spec)) {
+      if (!shape_is_known && absl::StartsWith(problem.field, "model.")) continue;
       // What could not be read, or went by a wrong key, is not missing as well.
       const bool known =
           HasField(problems, problem.field) ||
@@ -78,10 +86,10 @@ absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view 
   return file;
 }
 
-absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {
+absl::StatusOr<JobFile> ReadJobFile(const std::string& path, const std::string& data_root) {
   const absl::StatusOr<std::string> text = ReadFile(path, kLargestJobFileBytes);
   if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
-  return ParseJobFile(path, *text);
+  return ParseJobFile(path, *text, data_root);
 }
 
 }  // namespace muster

@@ -29,7 +29,11 @@ struct JobFile {
 // Reads and validates. A file that can be read as a spec is returned with what is wrong with that spec, for the caller
 // to refuse or to show. INVALID_ARGUMENT when it cannot be (no such file, no YAML, an unknown key, a wrong type), whose
 // message is Describe() of everything that is wrong.
-absl::StatusOr<JobFile> ReadJobFile(const std::string& path);
-absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view text);
+//
+// What the file leaves out of a model with init_from is taken from the model's config.json, where it can be read below
+// `data_root` (initial_model.h).
+absl::StatusOr<JobFile> ReadJobFile(const std::string& path, const std::string& data_root = ".");
+absl::StatusOr<JobFile> ParseJobFile(const std::string& name, absl::string_view text,
+                                     const std::string& data_root = ".");
 
 }  // namespace muster

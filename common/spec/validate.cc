@@ -137,7 +137,6 @@ void CheckSupported(const v1::JobSpec& spec, Problems* problems) {
                          std::string(suggestion)});
   };
   const v1::ParallelismSpec& parallelism = spec.parallelism();
-  refuse(!spec.model().init_from().empty(), "model.init_from", "starting from a given model", "leave it out");
   refuse(spec.model().frozen_size() > 0, "model.frozen", "freezing parameters", "leave it out");
   refuse(parallelism.context() > 1, "parallelism.context", "context parallelism", "leave it out");
   refuse(parallelism.expert() > 1, "parallelism.expert", "expert parallelism", "leave it out");

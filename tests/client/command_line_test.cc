@@ -31,6 +31,16 @@ TEST(CommandLineTest, GlobalFlagsMayStandBeforeOrBehindTheVerb) {
   }
 }
 
+TEST(CommandLineTest, SamplingHasItsDefaultsAndRefusesWhatCannotBe) {
+  const auto options = VerbOf<SampleOptions>(Parse({"sample", "job@20", "Once", "--top-k", "5"}));
+  EXPECT_EQ(options.checkpoint, "job@20");
+  EXPECT_EQ(options.prompt, "Once");
+  EXPECT_EQ(options.top_k, 5);
+  EXPECT_EQ(options.temperature, 1);
+  EXPECT_EQ(std::get<ExitCode>(Parse({"sample", "job", "--temperature", "-1"})), ExitCode::kUsage);
+  EXPECT_EQ(std::get<ExitCode>(Parse({"export", "job"})), ExitCode::kUsage) << "a directory is needed";
+}
+
 TEST(CommandLineTest, TheCoordinatorComesFromTheEnvironmentAndTheFlagWins) {
   ASSERT_EQ(setenv("MUSTER_COORDINATOR", "env:1", 1), 0);
   EXPECT_EQ(std::get<Invocation>(Parse({"get", "workers"})).global.coordinator, "env:1");

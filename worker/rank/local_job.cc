@@ -14,6 +14,7 @@
 #include "common/spec/job_file.h"
 #include "common/spec/resolve.h"
 #include "worker/rank/assignment_config.h"
+#include "worker/rank/kept_tokenizer.h"
 
 namespace muster {
 namespace {
@@ -73,7 +74,7 @@ int LocalJob::Run() {
 }
 
 absl::Status LocalJob::Prepare() {
-  MUSTER_ASSIGN_OR_RETURN(const JobFile file, ReadJobFile(options_.local_file));
+  MUSTER_ASSIGN_OR_RETURN(const JobFile file, ReadJobFile(options_.local_file, options_.data_root));
   ResolveOptions resolve;
   resolve.job_id = kJobId;
   const ResolvedJob resolved = ResolveSpec(file.spec, resolve);
@@ -81,11 +82,12 @@ absl::Status LocalJob::Prepare() {
   spec_ = resolved.spec;
   const RankRoots roots{options_.data_root, options_.checkpoint_root};
   MUSTER_ASSIGN_OR_RETURN(data_, OpenData(spec_, roots));
+  MUSTER_ASSIGN_OR_RETURN(initial_, OpenInitialModel(spec_, roots, /*resumes=*/false));
   MUSTER_ASSIGN_OR_RETURN(const EngineConfig config,
                           MakeEngineConfig(AssignmentOf(0), roots, /*validation_windows=*/0));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointId> earlier, FindCheckpoints(config.checkpoint.directory));
   for (const CheckpointId& id : earlier) attempt_ = std::max(attempt_, id.attempt + 1);
-  return absl::OkStatus();
+  return KeepTokenizer(spec_, roots, config.checkpoint.directory);
 }
 
 v1::Assignment LocalJob::AssignmentOf(int64_t rank) const {
@@ -125,8 +127,10 @@ LocalJob::RankResult LocalJob::RunRank(int64_t rank, LocalCommunicator& world) {
   parts.validation = data_.validation.get();
   parts.observer = rank == 0 ? &printer : nullptr;  // losses are the same on every rank
   parts.clock = clock_;
+  initial_.GiveTo(parts);
   const absl::StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Create(*config, parts);
   if (!trainer.ok()) return {trainer.status(), RankStage::kBuild};
+  if (rank == 0 && initial_.model.has_value()) printer.OnEvent(initial_.Event());
   {
     absl::MutexLock lock(&mutex_);
     training_.push_back(trainer->get());

@@ -17,6 +17,7 @@
 #include "worker/engine/trainer.h"
 #include "worker/rank/data_sources.h"
 #include "worker/rank/exit_status.h"
+#include "worker/rank/initial_model.h"
 #include "worker/rank/options.h"
 
 namespace muster {
@@ -50,6 +51,7 @@ class LocalJob {
   v1::JobSpec spec_;  // resolved
   int64_t attempt_ = 1;
   DataSources data_;
+  InitialModel initial_;
 
   absl::Mutex mutex_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;

@@ -18,6 +18,8 @@
 #include "worker/engine/fingerprint.h"
 #include "worker/rank/assignment_config.h"
 #include "worker/rank/command_listener.h"
+#include "worker/rank/initial_model.h"
+#include "worker/rank/kept_tokenizer.h"
 #include "worker/rank/process_time.h"
 #include "worker/rank/report_observer.h"
 
@@ -67,6 +69,7 @@ struct RankRunner::Parts {
   std::unique_ptr<ReportObserver> observer;
   std::unique_ptr<RendezvousClient> rendezvous;
   DataSources data;
+  InitialModel initial;
   EngineConfig config;
 };
 
@@ -136,6 +139,8 @@ absl::Status RankRunner::Prepare() {
   MUSTER_ASSIGN_OR_RETURN(parts.data, OpenData(assignment.resolved_spec(), parts.roots));
   MUSTER_ASSIGN_OR_RETURN(parts.config, MakeEngineConfig(assignment, parts.roots, parts.data.validation_windows()));
   MUSTER_RETURN_IF_ERROR(CheckEngineConfig(parts.config));
+  MUSTER_ASSIGN_OR_RETURN(parts.initial, OpenInitialModel(assignment.resolved_spec(), parts.roots,
+                                                          /*resumes=*/!assignment.resume_from().empty()));
   const RankCoordinate place = CoordinateOf(parts.config.layout, parts.config.rank);
   const bool leader = place.pipeline == parts.config.layout.pipeline - 1 && place.data == 0 && place.tensor == 0;
   parts.observer =
@@ -175,7 +180,14 @@ absl::StatusOr<std::unique_ptr<Trainer>> RankRunner::BuildTrainer(Communicator& 
   if (parts_->lease.has_value()) {
     trainer.before_optimizer_step = [this] { return parts_->lease->Check(clock_->SinceBoot()); };
   }
-  return Trainer::Create(parts_->config, trainer);
+  parts_->initial.GiveTo(trainer);
+  absl::StatusOr<std::unique_ptr<Trainer>> created = Trainer::Create(parts_->config, trainer);
+  if (created.ok() && parts_->initial.model.has_value()) parts_->observer->OnEvent(parts_->initial.Event());
+  if (created.ok() && parts_->config.rank == 0) {
+    MUSTER_RETURN_IF_ERROR(
+        KeepTokenizer(parts_->assignment.resolved_spec(), parts_->roots, parts_->config.checkpoint.directory));
+  }
+  return created;
 }
 
 void RankRunner::ReportStarted(const Trainer& trainer, const EngineConfig& config) {

@@ -9,13 +9,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_codes.h"
+#include "common/formats/checkpoint_reader.h"
+#include "common/formats/hugging_face_export.h"
+#include "common/formats/hugging_face_self_check.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_checkpoint.h"
 #include "tests/worker/rank/tiny_job.h"
 
 namespace muster {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct Outcome {
   int exit_code = -1;
@@ -67,6 +72,44 @@ TEST_F(RankProgramTest, LocalGivesTheSameLossHoweverTheModelIsCut) {
   };
   EXPECT_THAT(loss(whole), HasSubstr("loss"));
   EXPECT_EQ(loss(whole), loss(cut));
+}
+
+// A job that starts from the model in DIRECTORY/model, which leaves its shape to the model's config.json.
+std::string TunedJob(const TemporaryDirectory& directory) {
+  ModelShape shape = TinyGpt2();
+  shape.vocab = kTinyVocab;
+  CheckpointReader reader = CheckpointReader::Open(WriteTinyCheckpoint(directory.File("exported"), shape)).value();
+  HuggingFaceExportOptions options;
+  options.force = true;
+  EXPECT_TRUE(ExportHuggingFace(reader, directory.File("model"), options).ok());
+  std::string yaml = TinyJob(directory, 1, 2);
+  const size_t at = yaml.find("model: {");
+  return yaml.replace(at, yaml.find('}', at) + 1 - at, "model: {init_from: model}");
+}
+
+TEST_F(RankProgramTest, LocalStartsFromAHuggingFaceModelOfAnyCut) {
+  const Outcome outcome = RunLocal(TunedJob(directory_));
+  EXPECT_EQ(outcome.exit_code, kExitCompleted) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("INITIAL_WEIGHTS_UNCHECKED: initial weights from "));
+  EXPECT_THAT(Line(outcome.output, "step 1/8"), Not(HasSubstr("loss 3.4"))) << "ln 32 is the loss of random weights";
+}
+
+TEST_F(RankProgramTest, LocalRefusesAModelThatDoesNotGiveItsLogits) {
+  const std::string yaml = TunedJob(directory_);
+  LogitsSelfCheck check{.computed_by = "another program", .tokens = {1, 2, 3}, .log_probabilities = {-40, -40}};
+  directory_.Put(absl::StrCat("model/", kSelfCheckFileName), SerializeSelfCheck(check));
+  const Outcome outcome = RunLocal(yaml);
+  EXPECT_EQ(outcome.exit_code, kExitUserError) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("the model does not compute what muster_selfcheck.json says"));
+  EXPECT_THAT(outcome.output, HasSubstr("as another program computed it"));
+}
+
+TEST_F(RankProgramTest, LocalKeepsTheTokenizerOfItsDataBesideTheCheckpoints) {
+  const std::string yaml = TinyJob(directory_, 1, 1);
+  std::filesystem::create_directory(directory_.File("train.tokenizer"));
+  directory_.Put("train.tokenizer/tokenizer.json", "{}");
+  EXPECT_EQ(RunLocal(yaml).exit_code, kExitCompleted);
+  EXPECT_EQ(directory_.Get("ckpt/local/tokenizer/tokenizer.json"), "{}");
 }
 
 TEST_F(RankProgramTest, LocalNamesFileLineAndFieldOfABadJob) {
