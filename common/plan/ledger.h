@@ -41,10 +41,11 @@ struct LedgerEntry {
   std::string name;  // "parameter/layer.0.ffn.up.weight", "saved/0.attention/qkv", "transient/0.ffn/d_up"
   MemoryCategory category = MemoryCategory::kActivations;
   MemorySpace space = MemorySpace::kDevice;
-  int64_t slot_bytes = 0;         // one slot, a multiple of kArenaAlignment
-  int64_t slots = 1;              // micro-batch i uses slot i mod slots
-  Lifetime lifetime;              // of the whole entry
-  std::optional<Lifetime> again = std::nullopt;  // a second one, of what forward leaves behind and backward computes again
+  int64_t slot_bytes = 0;  // one slot, a multiple of kArenaAlignment
+  int64_t slots = 1;       // micro-batch i uses slot i mod slots
+  Lifetime lifetime;       // of the whole entry
+  std::optional<Lifetime> again =
+      std::nullopt;  // a second one, of what forward leaves behind and backward computes again
 
   int64_t bytes() const { return slot_bytes * slots; }
 };
