@@ -38,7 +38,8 @@ absl::StatusOr<LlmcDataset> LlmcDataset::Open(const std::string& path, bool docu
 absl::Status LlmcDataset::ParseHeader() {
   const std::string& path = file_.path();
   int32_t header[3] = {};
-  std::memcpy(header, file_.bytes().data(), std::min(sizeof(header), file_.bytes().size()));
+  const size_t readable = std::min(sizeof(header), file_.bytes().size());
+  if (readable > 0) std::memcpy(header, file_.bytes().data(), readable);  // an empty file has no address
   if (header[0] != kGpt2Magic && header[0] != kLlama3Magic) {
     return Wrong(path, 0,
                  absl::StrCat("not a token file of llm.c, which begins with ", kGpt2Magic, " or ", kLlama3Magic,

@@ -65,6 +65,7 @@ TEST_F(LlmcDatasetTest, ReadsTokensOfLlama3) {
 }
 
 TEST_F(LlmcDatasetTest, NamesTheByteOfWhatIsWrong) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("shard.bin: byte 0: not a token file of llm.c"));
   EXPECT_THAT(ErrorOf("text"), HasSubstr("shard.bin: byte 0: not a token file of llm.c"));
   EXPECT_THAT(ErrorOf(Gpt2File().substr(0, 900)), HasSubstr("byte 900: the file ends within its header"));
   EXPECT_THAT(ErrorOf(FileOf<uint16_t>(20240520, 2, {1})), HasSubstr("byte 4: version 2, only 1 is known"));
