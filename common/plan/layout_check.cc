@@ -201,16 +201,6 @@ void CheckSizes(const LayoutRequest& request, Problems* problems) {
   }
 }
 
-void CheckSupported(const LayoutRequest& request, Problems* problems) {
-  const Layout& layout = request.layout;
-  const auto refuse = [problems](bool refused, const char* field, const char* what, const char* suggestion) {
-    if (!refused) return;
-    problems->push_back(
-        {"NOT_SUPPORTED_YET", field, absl::StrCat(what, " is not supported yet by this version"), suggestion});
-  };
-  refuse(layout.precision == Precision::kFp16, "training.precision", "fp16", "use bf16 or fp32");
-}
-
 }  // namespace
 
 std::vector<int64_t> Divisors(int64_t number) {
@@ -280,7 +270,6 @@ std::vector<Problem> CheckLayout(const LayoutRequest& request) {
     CheckInterleave(request, &problems);
     CheckTensor(request, &problems);
   }
-  CheckSupported(request, &problems);
   return problems;
 }
 

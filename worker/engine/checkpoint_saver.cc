@@ -35,7 +35,9 @@ void CheckpointSaver::Start(const TrainingPosition& position) {
   MUSTER_CHECK(!busy(), "the checkpoint of step ", position_.steps_done, " is still being written");
   const absl::Duration begin = clock_.SinceBoot();
   position_ = position;
-  report_ = {.step = position.steps_done, .directory = CheckpointPath(config_, position)};
+  report_ = {.step = position.steps_done,
+             .directory = CheckpointPath(config_, position),
+             .consumed_samples = position.consumed_samples};
   if (asynchronous()) CopyToStaging();
   phase_ = Phase::kWriting;
   RunInBackground([this]() -> absl::Status {

@@ -47,21 +47,35 @@ std::vector<Tensor> BindSlots(const UnitContext& context, const std::string& ent
 }  // namespace
 
 Chunk::Chunk(const UnitContext& context, int64_t index, UnitRange units, TraceRecorder& recorder)
-    : context_(context), recorder_(recorder), has_embedding_(units.first == 0) {
+    : context_(context), recorder_(recorder), index_(index), has_embedding_(units.first == 0) {
   FillAttentionTables(context_);
   const std::vector<Unit> model_units = Units(context_.shape);
   for (int64_t i = units.first; i < units.last; ++i) {
-    const Unit& unit = model_units[static_cast<size_t>(i)];
-    descriptions_.push_back(unit);
-    names_.push_back(unit.name());
+    descriptions_.push_back(model_units[static_cast<size_t>(i)]);
+    names_.push_back(descriptions_.back().name());
+  }
+  Bind();
+}
+
+void Chunk::Rebind(DType compute) {
+  MUSTER_CHECK(SizeOf(compute) == SizeOf(context_.compute), "another width needs another memory plan");
+  context_.compute = compute;
+  units_.clear();
+  stream_.clear();
+  gradients_.clear();
+  Bind();
+}
+
+void Chunk::Bind() {
+  for (const Unit& unit : descriptions_) {
     units_.push_back(MakeUnit(context_, unit));
     stream_.push_back(BindSlots(context_, absl::StrCat("saved/", unit.name(), "/input")));
     if (unit.kind == UnitKind::kHead) head_ = static_cast<HeadUnit*>(units_.back().get());
   }
-  stream_.push_back(BindSlots(context_, absl::StrCat(kStreamOutput, index)));
+  stream_.push_back(BindSlots(context_, absl::StrCat(kStreamOutput, index_)));
   const int64_t gradient_slots = has_embedding() && has_head() ? 1 : 2;
   for (int64_t slot = 0; slot < gradient_slots; ++slot) {
-    gradients_.push_back(BindStream(context_, absl::StrCat(kStreamGradient, index), slot));
+    gradients_.push_back(BindStream(context_, absl::StrCat(kStreamGradient, index_), slot));
   }
 }
 

@@ -33,6 +33,10 @@ class Chunk {
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
 
+  // Computes in this type from now on, in the same memory: every tensor stays where it is. REQUIRES: it is as wide as
+  // the one before, and no pass is under way.
+  void Rebind(DType compute);
+
   bool has_embedding() const { return has_embedding_; }
   bool has_head() const { return head_ != nullptr; }
   // Of the tensor ranks that have the head, all of which know the loss, one counts it.
@@ -60,8 +64,11 @@ class Chunk {
   const std::vector<Tensor>& gradients() const { return gradients_; }
 
  private:
-  const UnitContext context_;
+  void Bind();
+
+  UnitContext context_;
   TraceRecorder& recorder_;
+  const int64_t index_;
   const bool has_embedding_;
   std::vector<Unit> descriptions_;
   std::vector<std::string> names_;  // of the units, for the timeline

@@ -65,6 +65,7 @@ struct ValidationReport {
 struct CheckpointReport {
   int64_t step = 0;
   std::string directory;
+  int64_t consumed_samples = 0;   // training samples used up to it
   int64_t bytes = 0;              // of this rank's share
   double seconds = 0;             // for which training stood still on this rank
   double background_seconds = 0;  // in which a thread of this rank wrote, beside training where it could

@@ -8,7 +8,17 @@
 namespace muster {
 namespace {
 
-DType ComputeType(Precision precision) { return precision == Precision::kFp32 ? DType::kF32 : DType::kBF16; }
+DType ComputeType(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      return DType::kF32;
+    case Precision::kBf16:
+      return DType::kBF16;
+    case Precision::kFp16:
+      return DType::kF16;
+  }
+  return DType::kF32;
+}
 
 std::vector<UnitRange> ChunksOfRank(const EngineConfig& config) {
   return ChunksOf(config.layout, config.stages, CoordinateOf(config.layout, config.rank).pipeline);
@@ -87,6 +97,17 @@ absl::Status RankEngine::GatherValues() {
   if (!config.layout.optimizer_sharding || groups.data == nullptr) return absl::OkStatus();
   PhaseScope scope(timer, Phase::kCommExposed);
   return GatherReplicaRows(*groups.data, parameters);
+}
+
+absl::Status RankEngine::FallBackToBf16() {
+  stage.Rebind(DType::kBF16);
+  // In place: a checkpoint that is being written refers to them.
+  for (StageParameter& parameter : parameters) {
+    parameter.value.dtype = DType::kBF16;
+    for (StateBlock& block : parameter.updated) block.value.dtype = DType::kBF16;
+    for (StateBlock& block : parameter.answered_for) block.value.dtype = DType::kBF16;
+  }
+  return PublishWeights();
 }
 
 MemoryReport RankEngine::Memory() const {

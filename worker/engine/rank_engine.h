@@ -45,6 +45,10 @@ class RankEngine {
   // The same after Optimizer::Step, which has cast. Every rank calls it.
   absl::Status GatherValues();
 
+  // An fp16 engine computes in bf16 from now on, as wide and with the range of f32, from the same masters in the same
+  // arena. Every rank calls it, between two steps.
+  absl::Status FallBackToBf16();
+
   MemoryReport Memory() const;
 
   const EngineConfig config;
@@ -61,7 +65,7 @@ class RankEngine {
   const UnitContext context;                     // but for the slots, which each chunk has of its own
   Stage stage;
   Pipeline pipeline;
-  const std::vector<StageParameter> parameters;
+  std::vector<StageParameter> parameters;
   const Optimizer optimizer;
   GradientReduction reduction;
   const Tensor checkpoint_staging;  // host memory for what this rank answers for; empty where the job has none

@@ -14,4 +14,8 @@ Stage::Stage(const UnitContext& context, const Layout& layout, int64_t pipeline_
   }
 }
 
+void Stage::Rebind(DType compute) {
+  for (const std::unique_ptr<Chunk>& chunk : chunks_) chunk->Rebind(compute);
+}
+
 }  // namespace muster

@@ -20,6 +20,9 @@ class Stage {
   Stage(const UnitContext& context, const Layout& layout, int64_t pipeline_rank, const std::vector<UnitRange>& chunks,
         TraceRecorder& recorder);
 
+  // As Chunk::Rebind, all chunks.
+  void Rebind(DType compute);
+
   int64_t size() const { return static_cast<int64_t>(chunks_.size()); }
   Chunk& chunk(int64_t index) const { return *chunks_[static_cast<size_t>(index)]; }
 

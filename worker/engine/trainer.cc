@@ -28,12 +28,12 @@ namespace {
 class RankTrainer : public Trainer {
  public:
   RankTrainer(const TrainerParts& parts, std::unique_ptr<RankEngine> engine, TrainingPosition position,
-              TrainingBatches batches, const ValidationBatches& validation)
+              const StepPolicy& policy, TrainingBatches batches, const ValidationBatches& validation)
       : parts_(parts),
         engine_(std::move(engine)),
         config_(engine_->config),
         position_(position),
-        policy_(config_.policy, config_.layout.precision, position.policy),
+        policy_(policy),
         batches_(std::move(batches)),
         validation_(validation),
         saver_(*parts_.world, config_, engine_->device, *parts_.clock, engine_->parameters,
@@ -175,6 +175,7 @@ absl::StatusOr<StepReport> RankTrainer::EndStep(const StepVerdict& verdict, Step
     }
     MUSTER_RETURN_IF_ERROR(engine.GatherValues());
   }
+  if (action == StepAction::kFallBack) MUSTER_RETURN_IF_ERROR(engine.FallBackToBf16());
   return report;
 }
 
@@ -337,7 +338,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& con
   absl::StatusOr<TrainingPosition> position = SetWeights(config, parts, *engine);
   // A rank that cannot read its part must not leave the others waiting in their first step.
   MUSTER_RETURN_IF_ERROR(ShareStatus(*parts.world, position.status()));
-  MUSTER_RETURN_IF_ERROR(engine->PublishWeights());
+  const StepPolicy policy(config.policy, config.layout.precision, position->policy);
+  MUSTER_RETURN_IF_ERROR(policy.fell_back() ? engine->FallBackToBf16() : engine->PublishWeights());
   if (parts.self_check != nullptr && config.checkpoint.resume_from.empty()) {
     MUSTER_RETURN_IF_ERROR(CheckLogits(*parts.world, *engine, *parts.self_check));
   }
@@ -352,7 +354,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const EngineConfig& con
                                                   .last_step = config.training.steps},
                                                  config.loader_threads, engine->memory));
   ValidationBatches validation(parts.validation, config.layout, replica, config.validation.windows, engine->memory);
-  return std::make_unique<RankTrainer>(parts, std::move(engine), *std::move(position), std::move(batches), validation);
+  return std::make_unique<RankTrainer>(parts, std::move(engine), *std::move(position), policy, std::move(batches),
+                                       validation);
 }
 
 }  // namespace muster

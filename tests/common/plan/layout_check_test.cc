@@ -112,18 +112,6 @@ TEST(LayoutCheckTest, SequencesAreAtMostTheContext) {
   EXPECT_EQ(OnlyProblem(request).code, "SEQUENCE_LONGER_THAN_CONTEXT");
 }
 
-TEST(LayoutCheckTest, WhatIsNotTrainedYetIsRefusedByName) {
-  LayoutRequest request = Good();
-  request.layout.precision = Precision::kFp16;
-  std::vector<std::string> fields;
-  for (const Problem& problem : CheckLayout(request)) {
-    EXPECT_EQ(problem.code, "NOT_SUPPORTED_YET");
-    EXPECT_THAT(problem.message, HasSubstr("not supported yet by this version"));
-    fields.push_back(problem.field);
-  }
-  EXPECT_THAT(fields, testing::ElementsAre("training.precision"));
-}
-
 TEST(LayoutCheckTest, SizesOutOfRangeAreNamedAndNothingIsDividedByThem) {
   LayoutRequest request = Good();
   request.shape.heads = 0;

@@ -57,16 +57,5 @@ TEST(EngineConfig, NamesTheFieldThatIsWrong) {
   }
 }
 
-TEST(EngineConfig, RefusesByNameWhatIsNotTrainedYet) {
-  const std::function<void(EngineConfig&)> changes[] = {
-      [](EngineConfig& c) { c.layout.precision = Precision::kFp16; },
-  };
-  for (const auto& change : changes) {
-    const absl::Status status = Changed(change);
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status.ToString();
-    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("not supported yet by this version"));
-  }
-}
-
 }  // namespace
 }  // namespace muster
