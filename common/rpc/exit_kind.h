@@ -13,6 +13,8 @@ inline v1::ExitKind ExitKindOf(int exit_code) {
       return v1::EXIT_COMPLETED;
     case kExitStopped:
       return v1::EXIT_STOPPED;
+    case kExitRewind:
+      return v1::EXIT_REWIND;
     case kExitUserError:
       return v1::EXIT_USER_ERROR;
     case kExitBadCheckpoint:

@@ -52,6 +52,9 @@ void FillTraining(const v1::ModelSpec& model, v1::TrainingSpec* training) {
   v1::LearningRateScheduleSpec* schedule = training->mutable_schedule();
   schedule->set_decay(Or<std::string>(schedule->decay(), "cosine"));
   if (!schedule->has_min_lr_ratio()) schedule->set_min_lr_ratio(0.1);
+  if (schedule->decay() == "wsd") {
+    schedule->set_decay_steps(Or(schedule->decay_steps(), std::max<int64_t>(1, training->steps() / 10)));
+  }
   training->set_threads_per_rank(Or<int64_t>(training->threads_per_rank(), 1));
 }
 
@@ -74,6 +77,9 @@ void FillPolicy(v1::PolicySpec* policy) {
   if (!policy->has_max_restarts()) policy->set_max_restarts(5);
   policy->set_loss_spike(Or<std::string>(policy->loss_spike(), "ignore"));
   policy->set_non_finite(Or<std::string>(policy->non_finite(), "fail"));
+  policy->set_spike_threshold(Or(policy->spike_threshold(), 6.0));
+  if (!policy->has_rewind_steps()) policy->set_rewind_steps(100);
+  if (!policy->has_max_rewinds()) policy->set_max_rewinds(3);
 }
 
 }  // namespace

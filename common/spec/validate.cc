@@ -1,5 +1,6 @@
 #include "common/spec/validate.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -178,14 +179,31 @@ void CheckParallelism(const v1::ParallelismSpec& parallelism, Problems* problems
   }
 }
 
+void CheckSchedule(const v1::LearningRateScheduleSpec& schedule, int64_t steps, Problems* problems) {
+  const char* decay_field = "training.schedule.decay_steps";
+  if (schedule.warmup_steps() > steps) {
+    problems->push_back({"OUT_OF_RANGE", "training.schedule.warmup_steps",
+                         absl::StrCat(schedule.warmup_steps(), " steps are more than training.steps ", steps), ""});
+  } else if (schedule.decay() != "wsd" && schedule.decay_steps() > 0) {
+    problems->push_back({"OUT_OF_RANGE", decay_field, absl::StrCat("is for wsd, the decay is ", schedule.decay()),
+                         "leave it out, or set training.schedule.decay to wsd"});
+  } else if (schedule.decay() == "wsd" && schedule.warmup_steps() + schedule.decay_steps() > steps) {
+    problems->push_back({"OUT_OF_RANGE", decay_field,
+                         absl::StrCat(schedule.decay_steps(), " steps of decay and ", schedule.warmup_steps(),
+                                      " of warm-up are more than training.steps ", steps),
+                         ""});
+  }
+}
+
 // Fields that are right by themselves and contradict each other.
 void CheckTogether(const v1::JobSpec& spec, Problems* problems) {
   CheckParallelism(spec.parallelism(), problems);
-  const v1::LearningRateScheduleSpec& schedule = spec.training().schedule();
-  if (schedule.warmup_steps() > spec.training().steps()) {
-    problems->push_back(
-        {"OUT_OF_RANGE", "training.schedule.warmup_steps",
-         absl::StrCat(schedule.warmup_steps(), " steps are more than training.steps ", spec.training().steps()), ""});
+  CheckSchedule(spec.training().schedule(), spec.training().steps(), problems);
+  const bool rewinds = spec.policy().loss_spike() == "rewind" || spec.policy().non_finite() == "rewind";
+  if (rewinds && spec.checkpoint().every_steps() == 0) {
+    problems->push_back({"MISSING_FIELD", "checkpoint.every_steps",
+                         "is required and missing when the policy may rewind: there would be nothing to go back to",
+                         absl::StrCat("use at most ", std::max<int64_t>(1, spec.policy().rewind_steps()))});
   }
   if (spec.training().validate_every_steps() > 0 && spec.data().validation_size() == 0) {
     problems->push_back(

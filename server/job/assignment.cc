@@ -1,6 +1,7 @@
 #include "server/job/assignment.h"
 
 #include "common/rpc/proto_time.h"
+#include "server/job/rewind.h"
 
 namespace muster {
 
@@ -21,6 +22,7 @@ DesiredByWorker MakeAssignments(const server::JobRecord& record, const std::stri
     }
     assignment.set_resume_from(record.resumed_from().path());
     assignment.set_resume_step(record.resumed_from().step());
+    assignment.set_next_sample(NextSample(record));
     assignment.set_action(rank.action());
     assignment.set_rendezvous_address(rendezvous_address);
     *assignment.mutable_join_deadline() = ToProto(options.join_deadline);

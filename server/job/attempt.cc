@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/rpc/proto_time.h"
 #include "server/cluster/checkpoint_lineage.h"
+#include "server/job/rewind.h"
 
 namespace muster {
 namespace {
@@ -52,6 +53,7 @@ std::string PrepareAttempt(const std::vector<DeviceChoice>& choices, const std::
   *attempt->mutable_started_at() = ToProto(now);
   if (record->attempts_size() > kAttemptsRemembered) record->mutable_attempts()->DeleteSubrange(0, 1);
 
+  TakeUpRewind(job->attempt() - 1, record);
   *record->mutable_resumed_from() = ResumePointOf(*record, record->resume_from_step());
   record->clear_resume_from_step();
   CutLineage(record->resumed_from(), record->mutable_checkpoints());

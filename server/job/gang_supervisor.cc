@@ -16,6 +16,7 @@
 #include "server/job/rank_exit.h"
 #include "server/job/rank_reports.h"
 #include "server/job/restart_budget.h"
+#include "server/job/rewind.h"
 #include "server/job/silence.h"
 
 namespace muster {
@@ -221,6 +222,7 @@ bool GangSupervisor::BuryRanks(JobEntry& entry) {
 void GangSupervisor::Bury(JobEntry& entry, server::RankRecord& rank, const v1::RankExit* exit) {
   rank.set_dead(true);
   if (exit != nullptr) *rank.mutable_exit() = *exit;
+  if (exit != nullptr && exit->has_rewind()) NoteRewind(exit->rewind(), &entry.record);
   const RankEnd end = DescribeEnd(rank, exit);
   table_->AddEvent(entry, end.expected ? v1::INFO : v1::WARNING, "RANK_EXITED", end.message, rank.worker(),
                    rank.rank());
@@ -320,6 +322,13 @@ bool GangSupervisor::SettleRecovering(JobEntry& entry) {
 
 bool GangSupervisor::MayTryAgain(JobEntry& entry) {
   if (entry.record.failure_cause() == server::FAILURE_CAUSE_UNSPECIFIED) return true;  // nothing failed
+  if (entry.record.has_pending_rewind()) {
+    if (!RewindsSpent(entry.record)) return true;
+    Fail(entry, "REWINDS_SPENT",
+         absl::StrCat(entry.record.pending_rewind().reason(), "; does not go back again: policy.max_rewinds is ",
+                      entry.record.job().resolved_spec().policy().max_rewinds(), " and all are spent"));
+    return false;
+  }
   AttemptOutcome outcome;
   outcome.cause = entry.record.failure_cause();
   outcome.furthest_step = entry.record.job().progress().step();
@@ -384,7 +393,11 @@ bool GangSupervisor::SettleStopping(JobEntry& entry) {
 }
 
 void GangSupervisor::BeginAttempt(JobEntry& entry, const std::vector<DeviceChoice>& choices) {
+  const bool rewinds = entry.record.has_pending_rewind();
   const std::string sentence = PrepareAttempt(choices, NeededByForks(*table_), clock_->Now(), &entry.record);
+  if (rewinds) {
+    table_->AddEvent(entry, v1::WARNING, RewindEventType(entry.record), RewindSentence(entry.record));
+  }
   entry.newest_steps.fill(-absl::InfiniteDuration());
   v1::Job* job = entry.record.mutable_job();
   entry.progress.BeginAttempt(job);

@@ -22,6 +22,8 @@
 //       PAUSING, PREEMPTING, QUEUED, STARTING, RUNNING, RECOVERING -> FAILED
 //       38 more steps: COMPLETED -> QUEUED
 //
+// A gang that wants to go back (server/job/rewind.h) takes 6 and 7 as one that failed does, and is charged nothing.
+//
 // A "gang" is all ranks of one attempt. It is dead when no rank of it can train any more (server/job/gang.h).
 #pragma once
 

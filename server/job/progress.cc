@@ -120,8 +120,10 @@ bool ProgressTracker::OnValidation(const v1::ValidationReport& report, v1::Job* 
   point->set_step(report.step());
   point->set_loss(report.loss());
   point->set_tokens(report.tokens());
+  point->set_perplexity(report.perplexity());
   if (progress->validations_size() == 1) progress->set_first_validation_loss(report.loss());
   progress->set_validation_loss(report.loss());
+  progress->set_validation_perplexity(report.perplexity());
   progress->set_validation_step(report.step());
   return true;
 }

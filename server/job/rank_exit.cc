@@ -31,6 +31,9 @@ RankEnd DescribeEnd(const server::RankRecord& rank, const v1::RankExit* exit) {
     case v1::EXIT_STOPPED:
       absl::StrAppend(&end.message, " stopped");
       break;
+    case v1::EXIT_REWIND:
+      absl::StrAppend(&end.message, " ended to rewind");
+      break;
     case v1::EXIT_NOT_STARTED:
       absl::StrAppend(&end.message, " could not be started");
       break;

@@ -96,9 +96,9 @@ ReportEffect TakeReport(const std::string& worker, const v1::RankReport& report,
       return TakeStep(report, clock, table, entry);
     case v1::RankReport::kValidation:
       if (!entry.progress.OnValidation(report.validation(), job)) return ReportEffect::kNone;
-      table.AddEvent(
-          entry, v1::INFO, "VALIDATION",
-          absl::StrCat("validation loss ", report.validation().loss(), " after step ", report.validation().step()));
+      table.AddEvent(entry, v1::INFO, "VALIDATION",
+                     absl::StrCat("validation loss ", report.validation().loss(), ", perplexity ",
+                                  report.validation().perplexity(), ", after step ", report.validation().step()));
       return ReportEffect::kChanged;
     case v1::RankReport::kCheckpoint:
       return TakeCheckpoint(report, clock, table, entry);

@@ -41,6 +41,8 @@ server::FailureCause CauseOfExit(v1::ExitKind kind) {
       return server::CRASHED;
     case v1::EXIT_NOT_STARTED:
       return server::NOT_STARTED;
+    case v1::EXIT_REWIND:
+      return server::REWIND;
     case v1::EXIT_KILLED:
     case v1::EXIT_STOPPED:
       return server::STOPPED_UNASKED;

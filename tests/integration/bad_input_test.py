@@ -46,7 +46,7 @@ JOB_FILES = (
      ["bad.yaml", "parallelism", "6", "4"]),
     ("batch not divisible", "  global_batch: 16", "  global_batch: 18", ["bad.yaml", "training.", "batch", "18"]),
     ("unknown precision", "  precision: bf16", "  precision: int4", ["bad.yaml:16:", "training.precision", "int4"]),
-    ("precision that this version has not", "  precision: bf16", "  precision: fp16",
+    ("precision that this version has not", "  precision: bf16", "  precision: fp8",
      ["bad.yaml:16:", "training.precision", "not supported"]),
     ("tensor parallelism that cuts heads", "parallelism: {data: 2, pipeline: 2}", "parallelism: {tensor: 4}",
      ["bad.yaml:18:", "parallelism.tensor", "2 heads"]),

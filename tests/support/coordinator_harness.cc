@@ -20,6 +20,7 @@ v1::JobSpec MakeSpec(const std::string& name, int64_t ranks) {
   spec.mutable_training()->set_steps(100);
   spec.mutable_checkpoint()->set_keep(2);
   spec.mutable_policy()->set_max_restarts(5);
+  spec.mutable_policy()->set_max_rewinds(3);
   return spec;
 }
 
@@ -263,6 +264,7 @@ void CoordinatorHarness::ReportCheckpoint(const std::string& job, int64_t step) 
       report.mutable_checkpoint()->set_path(job + "/attempt-" + std::to_string(rank.second.attempt()) + "/step-" +
                                             std::to_string(step));
       report.mutable_checkpoint()->set_bytes(10);
+      report.mutable_checkpoint()->set_consumed_samples(8 * step);
       Report(*agent.second, report);
     }
   }

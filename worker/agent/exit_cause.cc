@@ -27,7 +27,7 @@ std::string Describe(const v1::RankExit& exit, const ExitContext& context) {
   if (exit.kind() == v1::EXIT_STOPPED) return "stopped as asked";
   const std::string said = LastErrorLine(context.last_lines);
   if (!said.empty()) return said;
-  if (!context.reported_message.empty()) return context.reported_message;
+  if (!context.reported.message().empty()) return context.reported.message();
   if (exit.kind() == v1::EXIT_OUT_OF_MEMORY && exit.signal() != 0)
     return "killed by the kernel because the host ran out of memory";
   if (exit.signal() != 0) return absl::StrCat("ended by ", SignalName(exit.signal()));
@@ -42,6 +42,8 @@ v1::RankExit ExplainExit(const ChildEnd& end, const ExitContext& context) {
   exit.set_signal(end.signal);
   exit.set_kind(end.signal != 0 ? KindOfSignal(end.signal, context) : ExitKindOf(end.exit_code));
   exit.set_message(Describe(exit, context));
+  if (exit.kind() == v1::EXIT_REWIND && context.reported.has_rewind())
+    *exit.mutable_rewind() = context.reported.rewind();
   for (const std::string& line : context.last_lines) exit.add_last_lines(line);
   return exit;
 }

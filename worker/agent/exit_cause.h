@@ -15,7 +15,7 @@ struct ExitContext {
   bool asked_to_stop = false;             // it got SIGTERM from this agent
   bool kernel_killed_for_memory = false;  // the kernel's out-of-memory killer was active while it ran
   std::vector<std::string> last_lines;    // the end of its log
-  std::string reported_message;           // RankFinished.message, when it came through
+  v1::RankFinished reported;              // empty when it did not come through
 };
 
 // Without the time, which the caller stamps.

@@ -19,7 +19,10 @@ namespace {
 
 constexpr absl::Duration kDefaultGrace = absl::Seconds(30);
 
-bool EndedWell(v1::ExitKind kind) { return kind == v1::EXIT_COMPLETED || kind == v1::EXIT_STOPPED; }
+// What all ranks of the gang do together.
+bool EndedWell(v1::ExitKind kind) {
+  return kind == v1::EXIT_COMPLETED || kind == v1::EXIT_STOPPED || kind == v1::EXIT_REWIND;
+}
 
 absl::Duration GraceOf(const v1::Assignment& assignment) {
   return assignment.has_stop_grace() ? FromProto(assignment.stop_grace()) : kDefaultGrace;
@@ -33,7 +36,7 @@ struct RankSupervisor::Rank {
   v1::RankPhase phase = v1::RANK_STARTING;
   absl::Time started_at;
   int64_t step = 0;
-  std::string reported_message;
+  v1::RankFinished reported;
   int64_t peak_resident_bytes = 0;  // as far as sampled; the whole truth once it is reaped
 
   ChildProcess child;
@@ -209,7 +212,7 @@ void RankSupervisor::OnExit(const RankKey& key) {
   context.killed_because = rank->killed_because;
   context.asked_to_stop = rank->asked_to_stop;
   context.kernel_killed_for_memory = OutOfMemoryKills() > rank->memory_kills_before;
-  context.reported_message = rank->reported_message;
+  context.reported = rank->reported;
   context.last_lines = spool_->End(key);
   watcher_->Forget(rank->output_watch);
   watcher_->Forget(rank->exit_watch);
@@ -259,7 +262,7 @@ bool RankSupervisor::OnReport(const v1::RankReport& report) {
   } else if (report.has_started()) {
     rank->step = report.started().resumed_step();
   } else if (report.has_finished()) {
-    rank->reported_message = report.finished().message();
+    rank->reported = report.finished();
   }
   const bool joined = report.report_case() != v1::RankReport::REPORT_NOT_SET && !report.has_finished();
   if (joined) {

@@ -29,6 +29,26 @@ absl::StatusOr<std::vector<UnitRange>> StagesOf(const v1::Assignment& assignment
   return stages;
 }
 
+ScheduleOptions::Decay DecayOf(const std::string& name) {
+  if (name == "constant") return ScheduleOptions::Decay::kConstant;
+  if (name == "linear") return ScheduleOptions::Decay::kLinear;
+  return name == "wsd" ? ScheduleOptions::Decay::kWarmupStableDecay : ScheduleOptions::Decay::kCosine;
+}
+
+PolicyOptions::Reaction ReactionOf(const std::string& name) {
+  if (name == "skip") return PolicyOptions::Reaction::kSkip;
+  return name == "rewind" ? PolicyOptions::Reaction::kRewind : PolicyOptions::Reaction::kNone;
+}
+
+PolicyOptions PolicyOf(const v1::PolicySpec& policy) {
+  PolicyOptions options;
+  options.loss_spike = ReactionOf(policy.loss_spike());
+  options.non_finite = ReactionOf(policy.non_finite());
+  options.spike_threshold = policy.spike_threshold();
+  options.rewind_steps = policy.rewind_steps();
+  return options;
+}
+
 TrainingOptions TrainingOf(const v1::JobSpec& spec) {
   const v1::TrainingSpec& training = spec.training();
   TrainingOptions options;
@@ -39,8 +59,8 @@ TrainingOptions TrainingOf(const v1::JobSpec& spec) {
   options.adamw.epsilon = training.optimizer().adamw().eps();
   options.adamw.weight_decay = training.optimizer().adamw().weight_decay();
   options.schedule.warmup_steps = training.schedule().warmup_steps();
-  options.schedule.decay =
-      training.schedule().decay() == "constant" ? ScheduleOptions::Decay::kConstant : ScheduleOptions::Decay::kCosine;
+  options.schedule.decay = DecayOf(training.schedule().decay());
+  options.schedule.decay_steps = training.schedule().decay_steps();
   options.schedule.min_lr_ratio = training.schedule().min_lr_ratio();
   options.clip_grad_norm = training.clip_grad_norm();
   options.seed = spec.data().seed();
@@ -70,6 +90,7 @@ absl::StatusOr<CheckpointOptions> CheckpointsOf(const v1::Assignment& assignment
   options.every_steps = spec.every_steps();
   options.attempt = assignment.attempt();
   options.job_id = assignment.job_id();
+  options.next_sample = assignment.next_sample();
   if (!assignment.resume_from().empty()) {
     MUSTER_ASSIGN_OR_RETURN(options.resume_from, BelowRoot(roots.checkpoints, assignment.resume_from(), "resume_from"));
   }
@@ -120,6 +141,7 @@ absl::StatusOr<EngineConfig> MakeEngineConfig(const v1::Assignment& assignment, 
   config.rank = assignment.rank();
   MUSTER_ASSIGN_OR_RETURN(config.stages, StagesOf(assignment, inputs));
   config.training = TrainingOf(assignment.resolved_spec());
+  config.policy = PolicyOf(assignment.resolved_spec().policy());
   config.validation = ValidationOf(assignment, validation_windows);
   MUSTER_ASSIGN_OR_RETURN(config.checkpoint, CheckpointsOf(assignment, roots));
   config.loader_threads = assignment.resolved_spec().data().loader_threads();

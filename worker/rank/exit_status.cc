@@ -25,4 +25,28 @@ int ExitCodeOf(const absl::Status& error, RankStage stage) {
   }
 }
 
+int ExitCodeOf(TrainingOutcome outcome) {
+  switch (outcome) {
+    case TrainingOutcome::kCompleted:
+      return kExitCompleted;
+    case TrainingOutcome::kStopped:
+      return kExitStopped;
+    case TrainingOutcome::kRewind:
+      return kExitRewind;
+  }
+  return kExitCompleted;
+}
+
+const char* Describe(TrainingOutcome outcome) {
+  switch (outcome) {
+    case TrainingOutcome::kCompleted:
+      return "all steps are done";
+    case TrainingOutcome::kStopped:
+      return "stopped as asked, after a checkpoint";
+    case TrainingOutcome::kRewind:
+      return "ended, to go on from an earlier checkpoint";
+  }
+  return "";
+}
+
 }  // namespace muster

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "worker/engine/trainer.h"
 
 namespace muster {
 
@@ -14,5 +15,11 @@ enum class RankStage {
 };
 
 int ExitCodeOf(const absl::Status& error, RankStage stage);
+
+// Of a run that ended as it should.
+int ExitCodeOf(TrainingOutcome outcome);
+
+// "all steps are done"
+const char* Describe(TrainingOutcome outcome);
 
 }  // namespace muster

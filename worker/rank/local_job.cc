@@ -1,7 +1,10 @@
 #include "worker/rank/local_job.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,21 +26,27 @@ namespace {
 constexpr absl::Duration kOperationDeadline = absl::Hours(1);
 constexpr char kJobId[] = "local";
 
+// What a person at a terminal wants to see, from one rank.
 class PrintingObserver : public TrainerObserver {
  public:
-  explicit PrintingObserver(int64_t steps) : steps_(steps) {}
+  using OnSaved = std::function<void(const CheckpointReport& report)>;
+
+  PrintingObserver(int64_t steps, OnSaved on_saved) : steps_(steps), on_saved_(std::move(on_saved)) {}
 
   void OnStep(const StepReport& report) override {
     const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
-    std::printf("step %lld/%lld  loss %.4f  gradient norm %.3f  %.0f tokens/s\n", static_cast<long long>(report.step),
-                static_cast<long long>(steps_), report.loss, report.gradient_norm, rate);
+    std::printf("step %lld/%lld  loss %.4f  gradient norm %.3f  %.0f tokens/s%s\n", static_cast<long long>(report.step),
+                static_cast<long long>(steps_), report.loss, report.gradient_norm, rate,
+                report.skipped ? "  skipped" : "");
     std::fflush(stdout);
   }
   void OnValidation(const ValidationReport& report) override {
-    std::printf("validation after step %lld  loss %.4f\n", static_cast<long long>(report.step), report.loss);
+    std::printf("validation after step %lld  loss %.4f  perplexity %.4g\n", static_cast<long long>(report.step),
+                report.loss, report.perplexity);
   }
   void OnCheckpoint(const CheckpointReport& report) override {
     std::printf("checkpoint of step %lld in %s\n", static_cast<long long>(report.step), report.directory.c_str());
+    on_saved_(report);
   }
   void OnEvent(const EngineEvent& event) override {
     std::printf("%s: %s\n", event.type.c_str(), event.message.c_str());
@@ -46,31 +55,63 @@ class PrintingObserver : public TrainerObserver {
 
  private:
   const int64_t steps_;
+  const OnSaved on_saved_;
 };
+
+// As debuggers list it.
+void NameThread(const std::string& name) { pthread_setname_np(pthread_self(), name.c_str()); }
+
+int Fail(const absl::Status& error, RankStage stage) {
+  std::fprintf(stderr, "muster-rank: error: %s\n", std::string(error.message()).c_str());
+  return ExitCodeOf(error, stage);
+}
 
 }  // namespace
 
 int LocalJob::Run() {
-  if (const absl::Status status = Prepare(); !status.ok()) {
-    std::fprintf(stderr, "muster-rank: error: %s\n", std::string(status.message()).c_str());
-    return ExitCodeOf(status, RankStage::kPrepare);
+  if (const absl::Status status = Prepare(); !status.ok()) return Fail(status, RankStage::kPrepare);
+  for (;; ++attempt_) {
+    const RankResult result = RunAttempt();
+    if (!result.outcome.ok()) {
+      const bool unreadable = ExitCodeOf(result.outcome.status(), result.stage) == kExitBadCheckpoint;
+      if (!unreadable || lineage_.size() < 2) return Fail(result.outcome.status(), result.stage);
+      lineage_.pop_back();
+      std::printf("%s; goes back to the checkpoint of step %lld\n",
+                  std::string(result.outcome.status().message()).c_str(), static_cast<long long>(lineage_.back().step));
+      continue;
+    }
+    if (*result.outcome != TrainingOutcome::kRewind) {
+      absl::MutexLock lock(&mutex_);
+      ended_ = true;
+      return ExitCodeOf(*result.outcome);
+    }
+    if (const absl::Status status = GoBack(result.rewind); !status.ok()) return Fail(status, RankStage::kTrain);
   }
-  const std::vector<RankResult> results = RunRanks();
-  {
-    absl::MutexLock lock(&mutex_);
-    ended_ = true;
-  }
+}
+
+LocalJob::RankResult LocalJob::RunAttempt() {
+  std::vector<RankResult> results = RunRanks();
   // The others only tell that a peer is gone: the first error that is not about a peer is the cause.
   const RankResult* failed = nullptr;
   for (const RankResult& result : results) {
     if (result.outcome.ok()) continue;
     if (failed == nullptr || absl::IsUnavailable(failed->outcome.status())) failed = &result;
   }
-  if (failed != nullptr) {
-    std::fprintf(stderr, "muster-rank: error: %s\n", std::string(failed->outcome.status().message()).c_str());
-    return ExitCodeOf(failed->outcome.status(), failed->stage);
+  return failed != nullptr ? *failed : results.front();
+}
+
+absl::Status LocalJob::GoBack(const RewindPoint& rewind) {
+  const int64_t most = spec_.policy().max_rewinds();
+  if (rewinds_++ == most) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(rewind.reason, "; does not go back again: policy.max_rewinds is ", most, " and all are spent"));
   }
-  return *results.front().outcome == TrainingOutcome::kStopped ? kExitStopped : kExitCompleted;
+  while (!lineage_.empty() && lineage_.back().step > rewind.target_step) lineage_.pop_back();
+  next_sample_ = rewind.next_sample;
+  std::printf("%s_REWIND: %s; goes back to step %lld, on with sample %lld\n", rewind.type.c_str(),
+              rewind.reason.c_str(), static_cast<long long>(lineage_.empty() ? 0 : lineage_.back().step),
+              static_cast<long long>(next_sample_));
+  return absl::OkStatus();
 }
 
 absl::Status LocalJob::Prepare() {
@@ -85,9 +126,28 @@ absl::Status LocalJob::Prepare() {
   MUSTER_ASSIGN_OR_RETURN(initial_, OpenInitialModel(spec_, roots, /*resumes=*/false));
   MUSTER_ASSIGN_OR_RETURN(const EngineConfig config,
                           MakeEngineConfig(AssignmentOf(0), roots, /*validation_windows=*/0));
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointId> earlier, FindCheckpoints(config.checkpoint.directory));
+  directory_ = config.checkpoint.directory;
+  MUSTER_RETURN_IF_ERROR(FindOwnCheckpoints());
+  return KeepTokenizer(spec_, roots, directory_);
+}
+
+absl::Status LocalJob::FindOwnCheckpoints() {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<CheckpointId> earlier, FindCheckpoints(directory_));
   for (const CheckpointId& id : earlier) attempt_ = std::max(attempt_, id.attempt + 1);
-  return KeepTokenizer(spec_, roots, config.checkpoint.directory);
+  if (!options_.resume) return absl::OkStatus();
+  if (earlier.empty()) {
+    return absl::NotFoundError(absl::StrCat("--resume: there is no checkpoint in ", directory_));
+  }
+  // Of the newest attempt that wrote any: what it resumed from is older, and may be off its line.
+  for (const CheckpointId& id : earlier) {
+    if (id.attempt + 1 == attempt_) lineage_.push_back(id);
+  }
+  std::sort(lineage_.begin(), lineage_.end());
+  return absl::OkStatus();
+}
+
+void LocalJob::NoteCheckpoint(const CheckpointReport& report) {
+  lineage_.push_back({.attempt = attempt_, .step = report.step});
 }
 
 v1::Assignment LocalJob::AssignmentOf(int64_t rank) const {
@@ -96,6 +156,7 @@ v1::Assignment LocalJob::AssignmentOf(int64_t rank) const {
   assignment.set_attempt(attempt_);
   assignment.set_rank(rank);
   *assignment.mutable_resolved_spec() = spec_;
+  assignment.set_next_sample(next_sample_);
   return assignment;
 }
 
@@ -103,11 +164,13 @@ std::vector<LocalJob::RankResult> LocalJob::RunRanks() {
   const int size = static_cast<int>(spec_.resources().ranks());
   std::vector<std::unique_ptr<LocalCommunicator>> world = MakeLocalGroup(size, kOperationDeadline);
   std::vector<RankResult> results(static_cast<size_t>(size));
+  const std::string resume_from = lineage_.empty() ? "" : CheckpointDirectory(directory_, lineage_.back());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([this, rank, &world, &results] {
+    threads.emplace_back([this, rank, &resume_from, &world, &results] {
+      NameThread(absl::StrCat("rank ", rank));
       const size_t index = static_cast<size_t>(rank);
-      results[index] = RunRank(rank, *world[index]);
+      results[index] = RunRank(rank, resume_from, *world[index]);
       world[index].reset();  // whoever still needs this rank hears that it is gone
     });
   }
@@ -115,12 +178,16 @@ std::vector<LocalJob::RankResult> LocalJob::RunRanks() {
   return results;
 }
 
-LocalJob::RankResult LocalJob::RunRank(int64_t rank, LocalCommunicator& world) {
-  const absl::StatusOr<EngineConfig> config =
+LocalJob::RankResult LocalJob::RunRank(int64_t rank, const std::string& resume_from, LocalCommunicator& world) {
+  absl::StatusOr<EngineConfig> config =
       MakeEngineConfig(AssignmentOf(rank), {options_.data_root, options_.checkpoint_root}, data_.validation_windows());
   if (!config.ok()) return {config.status(), RankStage::kPrepare};
 
-  PrintingObserver printer(config->training.steps);
+  if (!resume_from.empty()) {
+    config->checkpoint.resume_from = resume_from;
+    config->validation.before_first_step = false;
+  }
+  PrintingObserver printer(config->training.steps, [this](const CheckpointReport& report) { NoteCheckpoint(report); });
   TrainerParts parts;
   parts.world = &world;
   parts.train = data_.train.get();
@@ -142,6 +209,7 @@ LocalJob::RankResult LocalJob::RunRank(int64_t rank, LocalCommunicator& world) {
     training_.erase(std::find(training_.begin(), training_.end(), trainer->get()));
   }
   if (result.outcome.ok()) Barrier(world).IgnoreError();
+  if (result.outcome.ok() && *result.outcome == TrainingOutcome::kRewind) result.rewind = (*trainer)->Rewind();
   return result;
 }
 

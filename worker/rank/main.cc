@@ -22,10 +22,23 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
+constexpr char kDebuggerHelp[] =
+    "Under a debugger, with a build of -DCMAKE_BUILD_TYPE=Debug:\n"
+    "  gdb --args muster-rank --local job.yaml --data-root DIR --checkpoint-root DIR\n"
+    "  (gdb) break muster::kernels::AdamW     any function of the engine\n"
+    "  (gdb) run\n"
+    "  (gdb) info threads                     each rank is a thread of its name: \"rank 0\", \"rank 1\", ...\n"
+    "  (gdb) thread 3                         look at another rank\n"
+    "  (gdb) set scheduler-locking step       hold the others while one is stepped through\n"
+    "  (gdb) handle SIGINT nostop pass        Ctrl-C then ends training at a checkpoint, as without gdb\n"
+    "Ranks wait an hour for each other, so one may be held for long. SIGINT or SIGTERM: finish the step, write a\n"
+    "checkpoint, end with code 10; once more: end at once.";
+
 void DeclareFlags(CLI::App& app, RankOptions& options) {
   app.set_version_flag("--version", std::string("muster-rank " MUSTER_VERSION));
   app.add_option("--local", options.local_file,
                  "Run this job file's ranks as threads of this process, without a coordinator");
+  app.add_flag("--resume", options.resume, "With --local: go on from the newest checkpoint of an earlier run");
   app.add_option("--data-root", options.data_root, "Directory below which the job finds its data")
       ->capture_default_str();
   app.add_option("--checkpoint-root", options.checkpoint_root, "Directory below which checkpoints are written")
@@ -65,6 +78,7 @@ int Main(int argc, char** argv) {
   CLI::App app("One rank of one job. People start it with --local; muster-worker starts it otherwise.");
   RankOptions options;
   DeclareFlags(app, options);
+  app.footer(kDebuggerHelp);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

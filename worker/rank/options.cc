@@ -11,6 +11,7 @@ absl::Status CheckRankOptions(const RankOptions& options) {
         "of them");
   }
   if (!options.local_file.empty()) return absl::OkStatus();
+  if (options.resume) return absl::InvalidArgumentError("--resume: is for --local, the coordinator tells other ranks");
   for (const auto& [flag, value] :
        {std::pair<const char*, const std::string&>{"--agent", options.agent}, {"--coordinator", options.coordinator}}) {
     if (value.empty()) return absl::InvalidArgumentError(absl::StrCat(flag, ": is needed with --assignment"));

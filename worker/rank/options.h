@@ -34,6 +34,9 @@ struct RankOptions {
 
   // A job file: the whole job in this process, its ranks as threads. Excludes all of the above but the roots.
   std::string local_file;
+
+  // With local_file: go on from the newest checkpoint that an earlier such run left.
+  bool resume = false;
 };
 
 // INVALID_ARGUMENT naming the flag that is missing or contradicts another.

@@ -76,12 +76,12 @@ struct RankRunner::Parts {
 int RankRunner::Run() {
   phase_began_ = ProcessStart();
   const absl::StatusOr<TrainingOutcome> outcome = RunToEnd();
-  int exit_code = ExitCodeOf(outcome.status(), stage_);
-  if (outcome.ok() && *outcome == TrainingOutcome::kStopped) exit_code = kExitStopped;
+  const int exit_code = outcome.ok() ? ExitCodeOf(*outcome) : ExitCodeOf(outcome.status(), stage_);
   if (!outcome.ok()) {
     std::fprintf(stderr, "muster-rank: error: %s\n", std::string(outcome.status().message()).c_str());
   } else {
-    std::printf("%s\n", exit_code == kExitStopped ? "stopped as asked, after a checkpoint" : "all steps are done");
+    if (!rewind_.reason.empty()) std::printf("%s\n", rewind_.reason.c_str());
+    std::printf("%s\n", Describe(*outcome));
     std::fflush(stdout);
   }
   ReportFinished(outcome.status(), exit_code);
@@ -111,6 +111,7 @@ absl::StatusOr<TrainingOutcome> RankRunner::RunToEnd() {
     trainer_ = nullptr;
     ended_ = true;
   }
+  if (outcome.ok() && *outcome == TrainingOutcome::kRewind) rewind_ = trainer->Rewind();
   // A rank that leaves early looks like one that died. What was trained is safe whatever becomes of the barrier.
   if (outcome.ok()) Barrier(*world).IgnoreError();
   return outcome;
@@ -210,6 +211,15 @@ void RankRunner::ReportFinished(const absl::Status& status, int exit_code) {
   v1::RankReport report;
   report.mutable_finished()->set_kind(ExitKindOf(exit_code));
   report.mutable_finished()->set_message(std::string(status.message()));
+  if (exit_code == kExitRewind) {
+    v1::Rewind& rewind = *report.mutable_finished()->mutable_rewind();
+    rewind.set_step(rewind_.step);
+    rewind.set_target_step(rewind_.target_step);
+    rewind.set_next_sample(rewind_.next_sample);
+    rewind.set_type(rewind_.type);
+    rewind.set_reason(rewind_.reason);
+    report.mutable_finished()->set_message(rewind_.reason);
+  }
   parts_->reporter->Send(std::move(report));
   parts_->reporter->Flush(status.ok() ? kFlushOfDone : kFlushOfFailed);
 }

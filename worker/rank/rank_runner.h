@@ -51,6 +51,7 @@ class RankRunner {
   const Clock* const clock_;
 
   RankStage stage_ = RankStage::kPrepare;
+  RewindPoint rewind_;                             // when that is how training ended
   absl::Duration phase_began_;                     // since boot
   std::map<std::string, double> startup_seconds_;  // by phase
 

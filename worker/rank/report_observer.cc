@@ -86,13 +86,15 @@ void ReportObserver::OnStep(const StepReport& report) {
 
 void ReportObserver::OnValidation(const ValidationReport& report) {
   if (leader_) {
-    std::printf("validation after step %lld  loss %.6f\n", static_cast<long long>(report.step), report.loss);
+    std::printf("validation after step %lld  loss %.6f  perplexity %.4g\n", static_cast<long long>(report.step),
+                report.loss, report.perplexity);
     std::fflush(stdout);
   }
   v1::RankReport message;
   v1::ValidationReport& validation = *message.mutable_validation();
   validation.set_step(report.step);
   validation.set_loss(report.loss);
+  validation.set_perplexity(report.perplexity);
   validation.set_tokens(report.tokens);
   validation.set_seconds(report.seconds);
   send_(std::move(message));
@@ -108,6 +110,7 @@ void ReportObserver::OnCheckpoint(const CheckpointReport& report) {
   checkpoint.set_attempt(attempt_);
   checkpoint.set_path(std::string(path));
   checkpoint.set_bytes(report.bytes);
+  checkpoint.set_consumed_samples(report.consumed_samples);
   checkpoint.set_seconds(report.seconds);
   *checkpoint.mutable_written_at() = ToProto(absl::Now());
   std::printf("checkpoint of step %lld in %s, %.3f s\n", static_cast<long long>(report.step), report.directory.c_str(),

@@ -91,7 +91,10 @@ TEST(FieldRulesTest, WrittenDefaultsAreTheFilledOnes) {
   expect("parallelism.expert", static_cast<double>(spec.parallelism().expert()));
   expect("checkpoint.keep", static_cast<double>(spec.checkpoint().keep()));
   expect("policy.max_restarts", static_cast<double>(spec.policy().max_restarts()));
-  EXPECT_EQ(compared, 23);
+  expect("policy.spike_threshold", spec.policy().spike_threshold());
+  expect("policy.rewind_steps", static_cast<double>(spec.policy().rewind_steps()));
+  expect("policy.max_rewinds", static_cast<double>(spec.policy().max_rewinds()));
+  EXPECT_EQ(compared, 26);
   EXPECT_EQ(spec.training().precision(), FindFieldRule("training.precision")->default_text);
   EXPECT_EQ(spec.training().schedule().decay(), FindFieldRule("training.schedule.decay")->default_text);
   EXPECT_EQ(spec.parallelism().schedule(), FindFieldRule("parallelism.schedule")->default_text);

@@ -39,23 +39,20 @@ TEST(ValidateTest, WhatNoFileCanSayIsRefusedInAMessage) {
 
 TEST(ValidateTest, AFieldIsReportedOnce) {
   v1::JobSpec spec = GoodSpec();
-  spec.mutable_training()->set_precision("fp16");
+  spec.mutable_training()->set_precision("fp8");
   EXPECT_EQ(ValidateSpec(spec).size(), 1u);
 }
 
 TEST(ValidateTest, EveryLaterFeatureIsRefusedByName) {
   v1::JobSpec spec = GoodSpec();
   spec.mutable_model()->add_frozen("embedding.*");
-  spec.mutable_training()->mutable_schedule()->set_decay("wsd");
   spec.mutable_parallelism()->set_context(2);
   spec.mutable_parallelism()->set_expert(2);
   spec.mutable_parallelism()->set_rebalance("auto");
   spec.mutable_policy()->set_queue("research");
-  spec.mutable_policy()->set_loss_spike("rewind");
-  spec.mutable_policy()->set_non_finite("skip");
   spec.mutable_policy()->mutable_start_deadline()->set_seconds(60);
   const std::vector<Problem> problems = ValidateSpec(spec);
-  EXPECT_EQ(problems.size(), 9u);
+  EXPECT_EQ(problems.size(), 6u);
   for (const Problem& problem : problems) {
     EXPECT_EQ(problem.code, "NOT_SUPPORTED_YET") << problem.field;
     EXPECT_THAT(problem.message, HasSubstr("not supported yet by this version")) << problem.field;
@@ -89,6 +86,37 @@ TEST(ValidateTest, TensorRanksAlwaysShareTheRows) {
   ASSERT_FALSE(problems.empty());
   EXPECT_EQ(problems[0].field, "parallelism.sequence_parallel");
   EXPECT_THAT(problems[0].message, HasSubstr("it is always on"));
+}
+
+Problem OnlyProblem(const v1::JobSpec& spec) {
+  const std::vector<Problem> problems = ValidateSpec(spec);
+  EXPECT_EQ(problems.size(), 1u);
+  return problems.empty() ? Problem{} : problems[0];
+}
+
+TEST(ValidateTest, AStableScheduleNeedsRoomForWarmUpAndDecay) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_training()->set_steps(100);
+  v1::LearningRateScheduleSpec* schedule = spec.mutable_training()->mutable_schedule();
+  schedule->set_decay("wsd");
+  schedule->set_warmup_steps(90);
+  EXPECT_TRUE(ValidateSpec(spec).empty()) << "a tenth is left for the decay";
+  schedule->set_decay_steps(11);
+  EXPECT_EQ(OnlyProblem(spec).field, "training.schedule.decay_steps");
+  EXPECT_THAT(OnlyProblem(spec).message, HasSubstr("11 steps of decay and 90 of warm-up are more than"));
+  schedule->set_decay("linear");
+  EXPECT_THAT(OnlyProblem(spec).message, HasSubstr("is for wsd, the decay is linear"));
+}
+
+TEST(ValidateTest, ARewindNeedsCheckpointsToGoBackTo) {
+  v1::JobSpec spec = GoodSpec();
+  spec.mutable_checkpoint()->set_every_steps(0);
+  spec.mutable_policy()->set_loss_spike("skip");
+  EXPECT_TRUE(ValidateSpec(spec).empty());
+  spec.mutable_policy()->set_non_finite("rewind");
+  EXPECT_EQ(OnlyProblem(spec).field, "checkpoint.every_steps");
+  spec.mutable_checkpoint()->set_every_steps(50);
+  EXPECT_TRUE(ValidateSpec(spec).empty());
 }
 
 TEST(ValidateTest, ViolationsUseThePathsOfTheSchema) {

@@ -29,7 +29,7 @@ TEST(ExitCauseTest, QuotesTheRanksOwnLastErrorLine) {
 
 TEST(ExitCauseTest, FallsBackToWhatTheRankReported) {
   ExitContext context;
-  context.reported_message = "loss is not finite at step 3";
+  context.reported.set_message("loss is not finite at step 3");
   EXPECT_EQ(ExplainExit(Code(20), context).message(), "loss is not finite at step 3");
 }
 
@@ -53,6 +53,17 @@ TEST(ExitCauseTest, ARankThatFoundItsPeerGoneBeforeOurKillKeepsItsOwnCause) {
   ExitContext context;
   context.killed_because = "rank 2 of its gang failed";
   EXPECT_EQ(ExplainExit(Code(30), context).kind(), v1::EXIT_INFRASTRUCTURE);
+}
+
+TEST(ExitCauseTest, ARankThatEndsToRewindSaysWhereTo) {
+  ExitContext context;
+  context.reported.set_message("step 81: loss 9 is above 3");
+  context.reported.mutable_rewind()->set_next_sample(648);
+  const v1::RankExit exit = ExplainExit(Code(11), context);
+  EXPECT_EQ(exit.kind(), v1::EXIT_REWIND);
+  EXPECT_EQ(exit.rewind().next_sample(), 648);
+  EXPECT_EQ(exit.message(), "step 81: loss 9 is above 3");
+  EXPECT_FALSE(ExplainExit(Code(30), context).has_rewind());
 }
 
 TEST(ExitCauseTest, RecognisesTheKernelsMemoryKiller) {

@@ -34,6 +34,12 @@ TEST(ExitStatusTest, LostDataIsTheCheckpointWhileBuildingAndTheDatasetOtherwise)
   EXPECT_EQ(ExitCodeOf(absl::DataLossError("train.bin"), RankStage::kPrepare), kExitUserError);
 }
 
+TEST(ExitStatusTest, ARunThatEndsAsItShouldSaysHow) {
+  EXPECT_EQ(ExitCodeOf(TrainingOutcome::kCompleted), kExitCompleted);
+  EXPECT_EQ(ExitCodeOf(TrainingOutcome::kStopped), kExitStopped);
+  EXPECT_EQ(ExitCodeOf(TrainingOutcome::kRewind), kExitRewind);
+}
+
 TEST(ExitStatusTest, OkIsCompleted) { EXPECT_EQ(ExitCodeOf(absl::OkStatus(), RankStage::kTrain), kExitCompleted); }
 
 }  // namespace

@@ -46,9 +46,9 @@ std::string Line(const std::string& text, const std::string& beginning) {
 
 class RankProgramTest : public testing::Test {
  protected:
-  Outcome RunLocal(const std::string& yaml) {
+  Outcome RunLocal(const std::string& yaml, const std::string& flags = "") {
     return RunRank(absl::StrCat("--local ", directory_.Put("tiny.yaml", yaml), " --data-root ", directory_.path(),
-                                " --checkpoint-root ", directory_.path()));
+                                " --checkpoint-root ", directory_.path(), " ", flags));
   }
 
   TemporaryDirectory directory_;
@@ -112,6 +112,28 @@ TEST_F(RankProgramTest, LocalKeepsTheTokenizerOfItsDataBesideTheCheckpoints) {
   EXPECT_EQ(directory_.Get("ckpt/local/tokenizer/tokenizer.json"), "{}");
 }
 
+TEST_F(RankProgramTest, LocalGoesOnFromItsOwnCheckpointWithTheSameLosses) {
+  const std::string yaml = TinyJob(directory_, 1, 2);
+  const Outcome whole = RunLocal(yaml);
+  std::filesystem::remove_all(directory_.File("ckpt/local/attempt-1/step-8"));
+  const Outcome resumed = RunLocal(yaml, "--resume");
+  EXPECT_EQ(resumed.exit_code, kExitCompleted) << resumed.output;
+  EXPECT_EQ(Line(resumed.output, "step 4/8"), "") << "it has that behind it";
+  const auto loss = [](const Outcome& outcome, const std::string& step) {
+    const std::string line = Line(outcome.output, step);
+    return line.substr(0, line.find("gradient"));
+  };
+  EXPECT_THAT(loss(whole, "step 5/8"), HasSubstr("loss"));
+  for (const char* step : {"step 5/8", "step 8/8"}) EXPECT_EQ(loss(resumed, step), loss(whole, step));
+  EXPECT_TRUE(std::filesystem::exists(directory_.File("ckpt/local/attempt-2/step-8/manifest.json")));
+}
+
+TEST_F(RankProgramTest, LocalSaysWhenThereIsNothingToResumeFrom) {
+  const Outcome outcome = RunLocal(TinyJob(directory_, 1, 1), "--resume");
+  EXPECT_EQ(outcome.exit_code, kExitUserError);
+  EXPECT_THAT(outcome.output, HasSubstr("--resume: there is no checkpoint in "));
+}
+
 TEST_F(RankProgramTest, LocalNamesFileLineAndFieldOfABadJob) {
   const Outcome outcome = RunLocal(TinyJob(directory_, 2, 2) + "polcy: {}\n");
   EXPECT_EQ(outcome.exit_code, kExitUserError);
@@ -151,7 +173,9 @@ TEST_F(RankProgramTest, WrongFlagsExitWithTwo) {
 
 TEST_F(RankProgramTest, SaysItsVersionAndHelp) {
   EXPECT_THAT(RunRank("--version").output, HasSubstr("muster-rank "));
-  EXPECT_EQ(RunRank("--help").exit_code, 0);
+  const Outcome help = RunRank("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.output, HasSubstr("gdb --args muster-rank --local"));
 }
 
 }  // namespace

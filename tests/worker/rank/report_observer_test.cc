@@ -58,6 +58,7 @@ TEST_F(ReportObserverTest, ACheckpointIsToldOnceAndBelowTheRoot) {
   report.step = 50;
   report.directory = "/checkpoints/job-1/attempt-3/step-50";
   report.bytes = 1000;
+  report.consumed_samples = 400;
   Observer(1, /*leader=*/false).OnCheckpoint(report);
   EXPECT_TRUE(reports_.empty());
   Observer(0, /*leader=*/false).OnCheckpoint(report);
@@ -65,6 +66,7 @@ TEST_F(ReportObserverTest, ACheckpointIsToldOnceAndBelowTheRoot) {
   EXPECT_EQ(reports_[0].checkpoint().path(), "job-1/attempt-3/step-50");
   EXPECT_EQ(reports_[0].checkpoint().attempt(), 3);
   EXPECT_EQ(reports_[0].checkpoint().step(), 50);
+  EXPECT_EQ(reports_[0].checkpoint().consumed_samples(), 400);
 }
 
 TEST_F(ReportObserverTest, AnEventOfAllRanksIsToldOnceAndOneOfARankByThatRank) {
