@@ -64,7 +64,8 @@ absl::StatusOr<std::string> ResolveCheckpoint(Session& session, const std::strin
   }
   const std::string path = absl::StrCat(checkpoint_root, "/", checkpoint->path());
   if (PathExists(path)) return path;
-  return absl::NotFoundError(absl::StrCat(argument, " is ", checkpoint->path(), ", which is not below ", checkpoint_root,
+  return absl::NotFoundError(absl::StrCat(argument, " is ", checkpoint->path(), ", which is not below ",
+                                          checkpoint_root,
                                           "; say with --checkpoint-root where the workers' checkpoints are here"));
 }
 

@@ -46,9 +46,9 @@ absl::StatusOr<ExitCode> RunVerb(Session& session, const DataEntropyOptions& opt
                                        {"train_tokens", entropy.train_tokens},
                                        {"held_out_tokens", entropy.held_out_tokens}};
   PrintJson(session.options(), json,
-        absl::StrFormat("unigram %.4f  bigram %.4f nats per token (counts of %s tokens, scored on %s)\n",
-                        entropy.unigram_nats, entropy.bigram_nats, FormatCount(entropy.train_tokens),
-                        FormatCount(entropy.held_out_tokens)));
+            absl::StrFormat("unigram %.4f  bigram %.4f nats per token (counts of %s tokens, scored on %s)\n",
+                            entropy.unigram_nats, entropy.bigram_nats, FormatCount(entropy.train_tokens),
+                            FormatCount(entropy.held_out_tokens)));
   return ExitCode::kOk;
 }
 

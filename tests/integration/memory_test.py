@@ -1,5 +1,5 @@
 """The bytes planned are the bytes allocated: what the allocation guard (tests/support/allocation_guard) sees of real ranks above 1 MiB is
-their arenas, of the planned sizes, and nothing else. That there is nothing else is checked after every other test as well (cluster.py).
+their arenas, of the device and, for a checkpoint on its way, of the host, of the planned sizes, and nothing else. That there is nothing else is checked after every other test as well (cluster.py).
 """
 
 import unittest
@@ -27,7 +27,9 @@ class MemoryTest(unittest.TestCase):
             self.assertEqual(program, "muster-rank")
             self.assertEqual(name, "arena", "an allowance that no rank needs but for the arena")
             arenas[int(pid)] = arenas.get(int(pid), 0) + int(size)
-        self.assertEqual(sorted(arenas.values()), sorted(int(rank["arena_bytes"]) for rank in done["ranks"]))
+        planned = [sum(int(rank[space]) for space in ("arena_bytes", "pinned_bytes", "host_bytes")) for rank in done["plan"]["ranks"]]
+        self.assertEqual(sorted(arenas.values()), sorted(planned))
+        self.assertEqual([rank["arena_bytes"] for rank in done["ranks"]], [rank["arena_bytes"] for rank in done["plan"]["ranks"]])
 
     def test_a_bf16_job_allocates_its_arena_and_nothing_else_that_is_large(self):
         self.check("bf16")

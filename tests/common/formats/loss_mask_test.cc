@@ -43,7 +43,8 @@ TEST_F(LossMaskTest, NamesTheByteOfWhatIsWrong) {
   EXPECT_THAT(ErrorOf(good.substr(0, 20)), HasSubstr("d.mask: byte 20: the file ends within its header"));
   EXPECT_THAT(ErrorOf(absl::StrCat("m", good.substr(1))), HasSubstr("byte 0: does not begin with MUSTMASK"));
   EXPECT_THAT(ErrorOf(absl::StrCat(good.substr(0, 8), "\2", good.substr(9))), HasSubstr("byte 8: version 2"));
-  EXPECT_THAT(ErrorOf(absl::StrCat(good.substr(0, 16), "\x15", good.substr(17))), HasSubstr("byte 16: it is of 21 tokens"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(good.substr(0, 16), "\x15", good.substr(17))),
+              HasSubstr("byte 16: it is of 21 tokens"));
   EXPECT_THAT(ErrorOf(absl::StrCat(good, "x")), HasSubstr("byte 27: the file has 28 bytes, 20 tokens need 27"));
 }
 

@@ -65,7 +65,8 @@ TEST(TrainingBatches, WithADocumentMaskAStageInTheMiddleReadsWhereDocumentsBegin
   const int64_t middle_rank = RankOf(layout, {.pipeline = 1});
   const auto batches_of = [&](bool document_mask) {
     layout.document_mask = document_mask;
-    StageMemory memory = *StageMemory::Allocate(*device, BuildLedger(TinyModel(), layout, {{0, 2}, {2, 4}, {4, 10}}, middle_rank));
+    StageMemory memory =
+        *StageMemory::Allocate(*device, BuildLedger(TinyModel(), layout, {{0, 2}, {2, 4}, {4, 10}}, middle_rank));
     TrainingBatches batches = *TrainingBatches::Start(source, *clock, layout, 0, {.last_step = 1}, 1, memory);
     EXPECT_TRUE(batches.Next().ok());
     const MicroBatch batch = batches.At(1, 1);  // samples 2 and 3; sample i says i mod 3
