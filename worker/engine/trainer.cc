@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
+#include "worker/data/data_wait_advice.h"
 #include "worker/engine/batches.h"
 #include "worker/engine/checkpoint_saver.h"
 #include "worker/engine/checkpointing.h"
@@ -36,6 +38,7 @@ class RankTrainer : public Trainer {
         policy_(policy),
         batches_(std::move(batches)),
         validation_(validation),
+        data_wait_(config_.layout.prefetch_steps, config_.loader_threads),
         saver_(*parts_.world, config_, engine_->device, *parts_.clock, engine_->parameters,
                engine_->checkpoint_staging) {}
 
@@ -58,6 +61,7 @@ class RankTrainer : public Trainer {
   absl::Status Validate();
 
   void Tell(const StepDecision& decision);
+  void AdviseOnDataWait(const StepReport& step);
   bool CheckpointDue(const StepVerdict& verdict) const;
   bool ValidationDue() const;
 
@@ -68,6 +72,7 @@ class RankTrainer : public Trainer {
   StepPolicy policy_;
   TrainingBatches batches_;
   ValidationBatches validation_;
+  DataWaitAdvisor data_wait_;
   RewindPoint rewind_;
   Pipeline::MicroBatchAt micro_batch_at_;  // of the step under way
   CheckpointSaver saver_;
@@ -102,6 +107,7 @@ absl::StatusOr<TrainingOutcome> RankTrainer::Run() {
     engine_->recorder.Schedule(step.step + 1, verdict.trace_steps);
     if (parts_.observer != nullptr) {
       parts_.observer->OnStep(step);
+      AdviseOnDataWait(step);
       for (const CheckpointSaver::Result& save : saves) Tell(save);
       if (trace.has_value()) parts_.observer->OnTrace(*trace);
     }
@@ -223,6 +229,19 @@ void RankTrainer::Tell(const StepDecision& decision) {
                             .type = decision.event,
                             .message = absl::StrCat(decision.reason, skipped ? "; its samples are skipped" : ""),
                             .details = {{"step", absl::StrCat(position_.steps_done + 1)}}});
+}
+
+// Rank 0 always reads data, and one rank's advice is enough: the fields are those of the whole job.
+// REQUIRES: somebody listens.
+void RankTrainer::AdviseOnDataWait(const StepReport& step) {
+  if (config_.rank != 0) return;
+  const double waited = step.phase_seconds[static_cast<size_t>(Phase::kDataWait)];
+  const std::optional<std::string> advice = data_wait_.AddStep(waited, step.seconds);
+  if (!advice.has_value()) return;
+  parts_.observer->OnEvent({.severity = EngineEvent::Severity::kWarning,
+                            .type = "DATA_WAIT",
+                            .message = *advice,
+                            .details = {{"step", absl::StrCat(step.step)}}});
 }
 
 bool RankTrainer::CheckpointDue(const StepVerdict& verdict) const {

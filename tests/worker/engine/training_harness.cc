@@ -26,7 +26,11 @@ class RecordingObserver : public TrainerObserver {
   }
   void OnValidation(const ValidationReport& report) override { result_.validations.push_back(report); }
   void OnCheckpoint(const CheckpointReport& report) override { result_.checkpoints.push_back(report); }
-  void OnEvent(const EngineEvent& event) override { result_.events.push_back(event); }
+  void OnEvent(const EngineEvent& event) override {
+    // By the system's clock it tells only how busy the machine is.
+    if (event.type == "DATA_WAIT" && options_.clock == nullptr) return;
+    result_.events.push_back(event);
+  }
   void OnTrace(const TraceReport& report) override { result_.traces.push_back(report); }
 
  private:
@@ -38,14 +42,14 @@ class RecordingObserver : public TrainerObserver {
 
 absl::Status RunRank(EngineConfig config, const RunOptions& options, const SampleSource& train, Communicator& world,
                      RankResult& result) {
-  const std::unique_ptr<Clock> clock = MakeSystemClock();
+  const std::unique_ptr<Clock> system_clock = MakeSystemClock();
   config.rank = world.rank();
   RecordingObserver observer(result, config.rank, options);
   TrainerParts parts{.world = &world,
                      .train = &train,
                      .validation = options.validation,
                      .observer = &observer,
-                     .clock = clock.get(),
+                     .clock = options.clock != nullptr ? options.clock : system_clock.get(),
                      .initial_weights = options.initial_weights,
                      .self_check = options.self_check};
   if (options.before_optimizer_step) {

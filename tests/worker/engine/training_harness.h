@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/base/clock.h"
 #include "common/formats/hugging_face_self_check.h"
 #include "tests/support/rank_harness.h"
 #include "worker/data/sample_source.h"
@@ -66,6 +67,7 @@ struct RunOptions {
   const SampleSource* validation = nullptr;  // null: none
   std::function<absl::Status(const ParameterInfo&, int64_t first_element, absl::Span<float>)> initial_weights;
   const LogitsSelfCheck* self_check = nullptr;
+  const Clock* clock = nullptr;  // of every rank; null: the system's, and DATA_WAIT is not kept
   std::function<absl::Status(int64_t rank, int64_t steps_done)> before_optimizer_step;
   std::function<void(int64_t rank, const StepReport&, Trainer&)> on_step;
   std::function<std::vector<absl::Status>(int size, const RankBody& body)> run_ranks;  // empty: RunRanks
