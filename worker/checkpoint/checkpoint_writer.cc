@@ -1,7 +1,5 @@
 #include "worker/checkpoint/checkpoint_writer.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,14 +58,12 @@ absl::StatusOr<ShardRecord> WriteShard(const std::string& root, const Checkpoint
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
   ShardRecord record;
   record.file.name = ShardFileName(rank);
-  absl::StatusOr<WrittenFile> written = WriteTensors(absl::StrCat(directory, "/", record.file.name), id, tensors);
-  if (!written.ok()) {
-    rmdir(directory.c_str());  // only if no other rank has written there
-    return written.status();
-  }
-  record.file.bytes = written->bytes;
-  record.file.crc32 = written->crc32;
-  record.file.block_crc32s = std::move(written->block_crc32s);
+  // The directory stays after an error: another rank may be about to write there. Discard takes it away for all.
+  MUSTER_ASSIGN_OR_RETURN(WrittenFile written,
+                          WriteTensors(absl::StrCat(directory, "/", record.file.name), id, tensors));
+  record.file.bytes = written.bytes;
+  record.file.crc32 = written.crc32;
+  record.file.block_crc32s = std::move(written.block_crc32s);
   for (const LocalTensor& tensor : tensors) {
     record.tensors.push_back({tensor.name, tensor.kind, tensor.type, tensor.global_dims, {{0, tensor.box}}});
   }

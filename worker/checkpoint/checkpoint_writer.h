@@ -20,9 +20,9 @@
 
 namespace muster {
 
-// After an error (RESOURCE_EXHAUSTED "no space left on device writing ..." and the like) this rank's shard is gone, and
-// the directory with it when nobody else has written there. ALREADY_EXISTS when this attempt has saved this step
-// before.
+// After an error (RESOURCE_EXHAUSTED "no space left on device writing ..." and the like) this rank's shard is gone;
+// the directory stays, as another rank may be about to write there. ALREADY_EXISTS when this attempt has saved this
+// step before.
 absl::StatusOr<ShardRecord> WriteShard(const std::string& root, const CheckpointId& id, int64_t rank,
                                        absl::Span<const LocalTensor> tensors);
 
