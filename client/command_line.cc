@@ -299,7 +299,7 @@ void AddExportAndSample(CLI::App& app, std::optional<VerbOptions>& verb) {
             ->capture_default_str();
         command.add_option("--seed", options.seed, "Equal seeds give equal texts")->capture_default_str();
         command.add_option("--tokenizer", options.tokenizer,
-                           "bytes, bpe:DIR, sentencepiece:FILE, or a directory of its files; else the model's own");
+                           "bytes, bpe:DIR, or a directory of its files; else the model's own");
         AddCheckpointRoot(command, options.checkpoint_root);
       });
 }

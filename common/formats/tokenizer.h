@@ -63,7 +63,7 @@ absl::Status WriteTokenizer(const Tokenizer& tokenizer, const std::string& direc
 // or byte of what is wrong or not supported. Links muster_tokenizers, as does MakeTokenizer.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory);
 
-// By the name that `muster data tokenize --tokenizer` takes: "bytes", "bpe:DIR", "sentencepiece:FILE".
+// By the name that `muster data tokenize --tokenizer` takes: "bytes", "bpe:DIR".
 // INVALID_ARGUMENT naming the known ones, or the errors of LoadTokenizer.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(absl::string_view name);
 
