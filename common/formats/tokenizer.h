@@ -58,9 +58,9 @@ std::string TokenizerDirectory(absl::string_view dataset_prefix);
 // Writes the tokenizer's files into a directory, which is made if need be.
 absl::Status WriteTokenizer(const Tokenizer& tokenizer, const std::string& directory);
 
-// From a directory of tokenizer files: tokenizer.model (SentencePiece), or tokenizer.json, or vocab.json and
-// merges.txt (byte-level BPE). NOT_FOUND naming what was looked for; INVALID_ARGUMENT naming file and JSON path, line
-// or byte of what is wrong or not supported. Links muster_tokenizers, as does MakeTokenizer.
+// From a directory of tokenizer files: tokenizer.json, or vocab.json and merges.txt (byte-level BPE). NOT_FOUND naming
+// what was looked for; INVALID_ARGUMENT naming file and JSON path, line or byte of what is wrong or not supported.
+// Links muster_tokenizers, as does MakeTokenizer.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& directory);
 
 // By the name that `muster data tokenize --tokenizer` takes: "bytes", "bpe:DIR".
