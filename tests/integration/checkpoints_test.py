@@ -17,7 +17,9 @@ class CheckpointsTest(unittest.TestCase):
     def submit_endless(self, name, **checkpoint):
         spec = cluster.tiny_job(name, steps=1_000_000, validate_every_steps=0)
         spec["checkpoint"].update({"every_steps": 0, **checkpoint})
-        return self.cluster.submit(spec)
+        job = self.cluster.submit(spec)
+        self.addCleanup(self.cluster.muster, "cancel", job)  # a test that fails must not keep the slots from those behind it
+        return job
 
     def submit_whole(self, name, steps, **training):
         job = self.cluster.submit(cluster.tiny_job(name, steps=steps, **training))
@@ -41,7 +43,7 @@ class CheckpointsTest(unittest.TestCase):
         self.assertGreaterEqual(int(written["step"]), step)
         self.assertTrue((self.cluster.checkpoints / written["path"] / "manifest.json").exists(), written)
         listed = self.checkpoints(job)
-        self.assertEqual(listed[0]["path"], written["path"])
+        self.assertEqual(listed[0]["path"], written["path"], "one request is one checkpoint")
         self.assertTrue(listed[0]["on_lineage"])
         table = self.cluster.succeed("get", "checkpoints", job).stdout
         self.assertIn("LINEAGE", table)
