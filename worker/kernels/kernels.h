@@ -164,9 +164,6 @@ void CrossEntropyStatistics(KernelContext& context, const Tensor& logits, const 
 // outside the `vocab` classes of the model; lse (T) f32.
 void CrossEntropyFromStatistics(KernelContext& context, const Tensor& stats, const Tensor& targets, int64_t vocab,
                                 const Tensor& losses, const Tensor& lse);
-// Both halves at once where the vocabulary is whole: logits (T, V) compute.
-void CrossEntropyForward(KernelContext& context, const Tensor& logits, const Tensor& targets, const Tensor& losses,
-                         const Tensor& lse);
 // In place: logits (T, columns) becomes scale * (softmax - onehot), zero rows where ignored.
 void CrossEntropyBackward(KernelContext& context, const Tensor& logits, const Tensor& targets,
                           const ClassRange& classes, const Tensor& lse, float scale);
@@ -178,7 +175,7 @@ double SumToHost(KernelContext& context, const Tensor& values);
 // Elements summed in f32 lanes before the f64 total: fixed, so that norms do not move.
 inline constexpr int64_t kSumBlock = 4096;
 // f64 sum of squares of a gradient f32 (n), in blocks of kSumBlock in order from its first element on. Not finite when
-// an element is not (or is beyond 1e19, where f32 has no square).
+// an element is not, and when the squares of a block add up to more than f32 holds: from elements of 3e17 on.
 double SumOfSquaresToHost(KernelContext& context, const Tensor& gradient);
 
 struct AdamWArgs {

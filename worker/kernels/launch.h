@@ -1,4 +1,4 @@
-// The little that a back-end does for the operations that are all row kernels (row_operations.cc).
+// The little that a back-end does for the operations that are all row kernels (operations/).
 //
 // Defined by cpu/launch.cc and cuda/launchers.cu. Plain C++17.
 #pragma once

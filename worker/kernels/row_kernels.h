@@ -64,9 +64,8 @@ using KernelsOfType =
                LayerNormForwardRows<T>, LayerNormBackwardRows<T>, RmsNormForwardRows<T>, RmsNormBackwardRows<T>,
                BiasPartialRows<T>, LayerNormPartialRows<T>, RmsNormPartialRows<T>, SumPartsRows<T>,
                EmbeddingForwardRows<T>, EmbeddingTokenRows<T>, EmbeddingPositionRows<T>, RopeRows<T>,
-               CrossEntropyForwardRows<T>, CrossEntropyStatisticsRows<T>, CrossEntropyBackwardRows<T>,
-               SoftmaxTileRows<T>, FinishAttentionRows<T>, AttentionCorrectionRows<T>, SoftmaxGradientRows<T>,
-               AdamWRows<T>>;
+               CrossEntropyStatisticsRows<T>, CrossEntropyBackwardRows<T>, SoftmaxTileRows<T>, FinishAttentionRows<T>,
+               AttentionCorrectionRows<T>, SoftmaxGradientRows<T>, AdamWRows<T>>;
 
 using AllRowKernels =
     Concatenated<KernelsOfType<float>, KernelsOfType<BF16>, KernelsOfType<F16>,

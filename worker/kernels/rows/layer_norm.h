@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "worker/kernels/formulas.h"
+#include "worker/kernels/rows/store_or_add.h"
 
 namespace muster::kernels {
 
@@ -64,13 +65,8 @@ struct LayerNormBackwardRows {
     const float average = row.sum([&](auto i) { return d_outs[i] * weights[i]; }) / count;
     const float moment = row.sum([&](auto i) { return d_outs[i] * weights[i] * ((xs[i] - m) * s); }) / count;
     T* const d_x_row = d_x + r * d_x_stride;
-    if (add) {
-      const auto before = row.load(d_x_row);
-      row.store(d_x_row,
-                [&](auto i) { return before[i] + s * (d_outs[i] * weights[i] - average - (xs[i] - m) * s * moment); });
-    } else {
-      row.store(d_x_row, [&](auto i) { return s * (d_outs[i] * weights[i] - average - (xs[i] - m) * s * moment); });
-    }
+    StoreOrAdd(row, d_x_row, add,
+               [&](auto i) { return s * (d_outs[i] * weights[i] - average - (xs[i] - m) * s * moment); });
   }
 };
 

@@ -7,34 +7,6 @@
 
 namespace muster::kernels {
 
-// lse = log(sum(exp(logits))), loss = lse - logits[target]. Targets that are ignored have loss 0; those outside the
-// vocabulary NaN.
-template <typename T>
-struct CrossEntropyForwardRows {
-  static constexpr bool kColumnsIndependent = false;
-  const T* logits;
-  const int32_t* targets;
-  float* losses;
-  float* lse;
-  int64_t logits_stride;
-  int32_t ignored;
-
-  template <typename Row>
-  MUSTER_ROW_BODY void operator()(const Row& row, int64_t r) const {
-    const T* const logits_row = logits + r * logits_stride;
-    const auto values = row.load(logits_row);
-    const float top = row.max([&](auto i) { return values[i]; });
-    const float total = row.sum([&](auto i) { return Exp(values[i] - top); });
-    row.once([&] {
-      const int32_t target = targets[r];
-      const float log_sum = top + Logarithm(total);
-      const bool inside = target >= 0 && target < row.cols();
-      lse[r] = log_sum;
-      losses[r] = target == ignored ? 0.0f : inside ? log_sum - ToFloat(logits_row[target]) : FloatOfBits(0x7fc00000u);
-    });
-  }
-};
-
 // stats (rows, 3): the largest logit of the row, the sum of exp(logit - largest), and the logit of class `target`,
 // column target - first_class, or 0 when it is not one of the row's. With `empty` the row has no classes, and its
 // columns are of no account.

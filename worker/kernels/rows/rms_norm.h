@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "worker/kernels/formulas.h"
+#include "worker/kernels/rows/store_or_add.h"
 
 namespace muster::kernels {
 
@@ -51,12 +52,7 @@ struct RmsNormBackwardRows {
     const float s = rstd[r];
     const float moment = row.sum([&](auto i) { return d_outs[i] * weights[i] * (xs[i] * s); }) / count;
     T* const d_x_row = d_x + r * d_x_stride;
-    if (add) {
-      const auto before = row.load(d_x_row);
-      row.store(d_x_row, [&](auto i) { return before[i] + s * (d_outs[i] * weights[i] - xs[i] * s * moment); });
-    } else {
-      row.store(d_x_row, [&](auto i) { return s * (d_outs[i] * weights[i] - xs[i] * s * moment); });
-    }
+    StoreOrAdd(row, d_x_row, add, [&](auto i) { return s * (d_outs[i] * weights[i] - xs[i] * s * moment); });
   }
 };
 

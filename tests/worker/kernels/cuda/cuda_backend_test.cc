@@ -35,7 +35,6 @@ TEST(CudaBackendTest, DefinesEveryOperation) {
       reinterpret_cast<Function>(&kernels::Rope),
       reinterpret_cast<Function>(&kernels::AttentionForward),
       reinterpret_cast<Function>(&kernels::AttentionBackward),
-      reinterpret_cast<Function>(&kernels::CrossEntropyForward),
       reinterpret_cast<Function>(&kernels::CrossEntropyStatistics),
       reinterpret_cast<Function>(&kernels::CrossEntropyFromStatistics),
       reinterpret_cast<Function>(&kernels::CrossEntropyBackward),
