@@ -4,6 +4,30 @@
 
 namespace muster {
 
+const char* PrecisionName(Precision precision) {
+  switch (precision) {
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      return "fp16";
+  }
+  return "unknown";
+}
+
+const char* RecomputeName(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone:
+      return "none";
+    case Recompute::kSelective:
+      return "selective";
+    case Recompute::kFull:
+      return "full";
+  }
+  return "unknown";
+}
+
 RankCoordinate CoordinateOf(const Layout& layout, int64_t rank) {
   MUSTER_CHECK(rank >= 0 && rank < layout.ranks(), "rank ", rank, " of ", layout.ranks());
   return {rank % layout.tensor, rank / layout.tensor % layout.data, rank / (layout.tensor * layout.data)};

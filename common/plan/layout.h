@@ -12,6 +12,8 @@ namespace muster {
 
 enum class Precision { kFp32, kBf16, kFp16 };
 enum class Recompute { kNone, kSelective, kFull };
+const char* PrecisionName(Precision precision);  // "bf16"
+const char* RecomputeName(Recompute recompute);  // "none"
 
 struct Layout {
   int64_t data = 1;

@@ -92,30 +92,6 @@ void ToProto(const RankPlan& rank, const JobPlan& plan, v1::PlanRank* proto) {
 
 }  // namespace
 
-const char* PrecisionName(Precision precision) {
-  switch (precision) {
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-  }
-  return "";
-}
-
-const char* RecomputeName(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::kNone:
-      return "none";
-    case Recompute::kSelective:
-      return "selective";
-    case Recompute::kFull:
-      return "full";
-  }
-  return "";
-}
-
 JobPlanRequest ToPlanRequest(const v1::JobSpec& spec, std::vector<Problem>* problems) {
   JobPlanRequest request;
   request.job.shape = ToShape(spec.model());

@@ -24,7 +24,4 @@ EngineInputs ToEngineInputs(const v1::JobSpec& resolved);
 
 v1::Plan ToProto(const JobPlan& plan);
 
-const char* PrecisionName(Precision precision);  // "bf16"
-const char* RecomputeName(Recompute recompute);  // "none"
-
 }  // namespace muster

@@ -6,22 +6,6 @@
 
 namespace muster {
 
-namespace {
-
-const char* NameOf(Precision precision) {
-  switch (precision) {
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-  }
-  return "unknown";
-}
-
-}  // namespace
-
 std::map<std::string, std::string> Fingerprint(const EngineConfig& config) {
   std::map<std::string, std::string> fingerprint = {
       {"muster", MUSTER_VERSION},
@@ -31,7 +15,7 @@ std::map<std::string, std::string> Fingerprint(const EngineConfig& config) {
       {"tensor", absl::StrCat(config.layout.tensor)},
       {"micro_batch", absl::StrCat(config.layout.micro_batch)},
       {"accumulation_steps", absl::StrCat(config.layout.accumulation_steps)},
-      {"precision", NameOf(config.layout.precision)},
+      {"precision", PrecisionName(config.layout.precision)},
       {"loss_chunk_tokens", absl::StrCat(config.layout.loss_chunk_tokens)},
       {"reduction", "rank_order"},
   };
