@@ -9,26 +9,10 @@
 #include "common/plan/ledger.h"
 #include "worker/engine/finite.h"
 #include "worker/model/attention_unit.h"
-#include "worker/model/embedding_unit.h"
-#include "worker/model/feed_forward_unit.h"
+#include "worker/model/make_unit.h"
 
 namespace muster {
 namespace {
-
-std::unique_ptr<ModelUnit> MakeUnit(const UnitContext& context, const Unit& unit) {
-  switch (unit.kind) {
-    case UnitKind::kEmbedding:
-      return MakeEmbeddingUnit(context, unit);
-    case UnitKind::kAttention:
-      return MakeAttentionUnit(context, unit);
-    case UnitKind::kFeedForward:
-      return MakeFeedForwardUnit(context, unit);
-    case UnitKind::kHead:
-      return std::make_unique<HeadUnit>(context, unit);
-  }
-  MUSTER_CHECK(false, "unit ", unit.name(), " is of no kind");
-  return nullptr;
-}
 
 Tensor BindStream(const UnitContext& context, const std::string& entry, int64_t slot) {
   return context.memory.Bind(entry, context.compute, {context.stream_rows(), context.shape.hidden}, slot);

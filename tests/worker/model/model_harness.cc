@@ -13,8 +13,7 @@
 #include "common/plan/parameter_shard.h"
 #include "worker/kernels/kernels.h"
 #include "worker/model/attention_unit.h"
-#include "worker/model/embedding_unit.h"
-#include "worker/model/feed_forward_unit.h"
+#include "worker/model/make_unit.h"
 
 namespace muster {
 namespace {
@@ -35,20 +34,6 @@ void ForEachElement(const ShardPiece& piece, const ParameterInfo& info, const Vi
   for (int64_t i = 0; i < piece.elements(); ++i) {
     visit(piece.local_first + i, (piece.offset[0] + i / columns) * width + first_column + i % columns);
   }
-}
-
-std::unique_ptr<ModelUnit> MakeUnit(const UnitContext& context, const Unit& unit) {
-  switch (unit.kind) {
-    case UnitKind::kEmbedding:
-      return MakeEmbeddingUnit(context, unit);
-    case UnitKind::kAttention:
-      return MakeAttentionUnit(context, unit);
-    case UnitKind::kFeedForward:
-      return MakeFeedForwardUnit(context, unit);
-    case UnitKind::kHead:
-      break;
-  }
-  return std::make_unique<HeadUnit>(context, unit);
 }
 
 Tensor AsTensor(std::vector<int32_t>& values) {
