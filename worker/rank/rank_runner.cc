@@ -49,11 +49,8 @@ v1::RankReport IdentityOf(const v1::Assignment& assignment) {
   return identity;
 }
 
-// The ranks hear of a request at different steps, and each that passed it on would have it done once more: rank 0
-// speaks for all, and the step vote tells the others.
-CommandEvents CommandsTo(Trainer& trainer, int64_t rank) {
-  CommandEvents events{.on_checkpoint = [] {}, .on_trace = [](int64_t /*steps*/) {}};
-  if (rank != 0) return events;
+CommandEvents CommandsTo(Trainer& trainer) {
+  CommandEvents events;
   events.on_checkpoint = [&trainer] { trainer.RequestCheckpoint(); };
   events.on_trace = [&trainer](int64_t steps) { trainer.RequestTrace(steps); };
   return events;
@@ -102,8 +99,12 @@ absl::StatusOr<TrainingOutcome> RankRunner::RunToEnd() {
   EndPhase("restore");
   stage_ = RankStage::kTrain;
   ReportStarted(*trainer, parts_->config);
-  const CommandListener listener(parts_->agent.get(), parts_->assignment,
-                                 CommandsTo(*trainer, parts_->assignment.rank()));
+  // Ranks would hear of a request at different steps, and each that passed it on would have it done once more: rank 0
+  // listens for all, and the step vote tells the others.
+  std::optional<CommandListener> listener;
+  if (parts_->assignment.rank() == 0) {
+    listener.emplace(parts_->agent.get(), parts_->assignment, CommandsTo(*trainer));
+  }
   {
     absl::MutexLock lock(&mutex_);
     trainer_ = trainer.get();
