@@ -61,6 +61,13 @@ absl::Status BadRequestError(const std::vector<google::rpc::BadRequest::FieldVio
   return status;
 }
 
+absl::Status FieldError(absl::string_view field, absl::string_view description) {
+  google::rpc::BadRequest::FieldViolation violation;
+  violation.set_field(std::string(field));
+  violation.set_description(std::string(description));
+  return BadRequestError({violation});
+}
+
 absl::Status PreconditionError(absl::string_view reason, absl::string_view subject, absl::string_view message,
                                const std::map<std::string, std::string>& metadata) {
   absl::Status status = ErrorWithInfo(absl::StatusCode::kFailedPrecondition, reason, message, metadata);

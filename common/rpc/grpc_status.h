@@ -23,6 +23,8 @@ absl::Status ErrorWithInfo(absl::StatusCode code, absl::string_view reason, absl
 
 // INVALID_ARGUMENT with ErrorInfo INVALID_FIELD and a BadRequest of all violations; the message names the first.
 absl::Status BadRequestError(const std::vector<google::rpc::BadRequest::FieldViolation>& violations);
+// The same of one field.
+absl::Status FieldError(absl::string_view field, absl::string_view description);
 
 // FAILED_PRECONDITION with a PreconditionFailure: `subject` ("jobs/job-3") is in the wrong state for the call.
 absl::Status PreconditionError(absl::string_view reason, absl::string_view subject, absl::string_view message,

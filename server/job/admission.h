@@ -8,6 +8,7 @@
 #include "muster/v1/job.pb.h"
 #include "muster/v1/plan.pb.h"
 #include "server/scheduler/scheduler.h"
+#include "server/store/records.pb.h"
 
 namespace muster {
 
@@ -15,6 +16,9 @@ struct AdmittedJob {
   v1::JobSpec resolved_spec;
   v1::Plan plan;
 };
+
+// The record of a new job with this spec, which was admitted.
+server::JobRecord RecordOf(const v1::JobSpec& spec, const AdmittedJob& admitted, const std::string& request_id);
 
 // Pure; called on the coordinator's loop.
 class Admission {

@@ -53,8 +53,7 @@ void GangSupervisor::AdoptRunning() {
   schedule_wanted_ = true;
 }
 
-// ---- from workers
-// -----------------------------------------------------------------------------------------------------------
+// ---- from workers ---------------------------------------------------------------------------------------------------
 
 void GangSupervisor::OnWorkerChanged(const std::string& name) {
   for (const auto& item : table_->jobs()) {
@@ -83,15 +82,11 @@ bool GangSupervisor::OnReport(const std::string& worker, const v1::RankReport& r
   return effect != ReportEffect::kNone;
 }
 
-// ---- from users
-// -------------------------------------------------------------------------------------------------------------
+// ---- from users -----------------------------------------------------------------------------------------------------
 
 void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string& reason, Reply reply) {
   if (!NextState(entry.state(), event).ok()) {
-    reply(PreconditionError(
-        "ILLEGAL_STATE", absl::StrCat("jobs/", entry.id()),
-        absl::StrCat("cannot ", JobEventName(event), " ", entry.id(), ": it is ", StateName(entry.state())),
-        {{"job", entry.id()}, {"state", StateName(entry.state())}}));
+    reply(WrongStateError(entry.record.job(), absl::StrCat("cannot ", JobEventName(event), " ", entry.id())));
     return;
   }
   table_->Transition(entry, event, event == JobEvent::kCancel ? "CANCELLED_BY_USER" : "ASKED_BY_USER", reason);
@@ -101,14 +96,15 @@ void GangSupervisor::Request(JobEntry& entry, JobEvent event, const std::string&
   if (event == JobEvent::kPause) entry.record.clear_still_since();
   if (event == JobEvent::kResume) *entry.record.mutable_queued_at() = ToProto(clock_->Now());
   SettleStopping(entry);
-  Save(entry, [this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
-    if (committed.ok()) {
-      reply(table_->View(entry));
-    } else {
-      reply(committed);
-    }
-  });
+  Save(entry, table_->ReplyWithView(entry, std::move(reply)));
   schedule_wanted_ = true;
+}
+
+absl::AnyInvocable<void(absl::Status)> GangSupervisor::ScheduleAndReply(JobEntry& entry, Reply reply) {
+  return [this, replying = table_->ReplyWithView(entry, std::move(reply))](absl::Status committed) mutable {
+    if (committed.ok()) Schedule();
+    replying(std::move(committed));
+  };
 }
 
 void GangSupervisor::RestartAttempt(JobEntry& entry, const std::string& reason) {
@@ -118,8 +114,7 @@ void GangSupervisor::RestartAttempt(JobEntry& entry, const std::string& reason) 
                    absl::StrCat(reason, ": attempt ", entry.attempt(), " ends at a checkpoint and another begins"));
 }
 
-// ---- by itself
-// --------------------------------------------------------------------------------------------------------------
+// ---- by itself ------------------------------------------------------------------------------------------------------
 
 void GangSupervisor::Tick() {
   for (const auto& item : table_->jobs()) {
@@ -145,20 +140,7 @@ void GangSupervisor::Schedule() {
   schedule_wanted_ = false;
   next_schedule_ = clock_->SinceBoot() + kScheduleInterval;
   ScheduleSnapshot snapshot;
-  for (const auto& item : table_->jobs()) {
-    const JobEntry& entry = *item.second;
-    if (entry.state() != v1::QUEUED) continue;
-    WaitingJob waiting;
-    waiting.id = entry.id();
-    waiting.priority = entry.record.job().resolved_spec().policy().priority();
-    waiting.order = absl::ToUnixNanos(FromProto(entry.record.queued_at()));
-    waiting.gang = RequestOf(entry.record.job());
-    if (!IsGangDead(entry, *registry_)) {
-      waiting.not_before =
-          absl::StrCat("waits for the ranks of attempt ", entry.attempt(), " to end on ", Places(entry.record));
-    }
-    snapshot.waiting.push_back(std::move(waiting));
-  }
+  snapshot.waiting = WaitingJobs(*table_, *registry_);
   if (snapshot.waiting.empty()) return;
   snapshot.workers = SnapshotDevices(*table_, *registry_);
   const ::muster::Schedule schedule = MakeSchedule(std::move(snapshot));
@@ -167,20 +149,7 @@ void GangSupervisor::Schedule() {
     BeginAttempt(entry, gang.ranks);
     Save(entry);
   }
-  for (const WaitingStatus& status : schedule.wait) {
-    JobEntry& entry = *table_->Find(status.job_id);
-    v1::Job* job = entry.record.mutable_job();
-    v1::QueueStatus* queue = job->mutable_queue_status();
-    if (queue->position() == status.position && queue->length() == status.length && queue->reason() == status.reason) {
-      continue;
-    }
-    queue->set_position(status.position);
-    queue->set_length(status.length);
-    queue->set_reason(status.reason);
-    job->set_state_reason(status.reason);
-    job->set_state_reason_code("WAITING_FOR_DEVICES");
-    table_->Touch(entry);
-  }
+  for (const WaitingStatus& status : schedule.wait) ShowWaiting(status, *table_);
 }
 
 void GangSupervisor::Settle(JobEntry& entry) {

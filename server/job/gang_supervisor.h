@@ -52,6 +52,9 @@ class GangSupervisor : public WorkerListener {
 
   // Starts what can start. Called when a job was queued.
   void Schedule();
+  // For commits of jobs that may start: schedules and replies, which then says at once where the job was placed or why
+  // it waits.
+  absl::AnyInvocable<void(absl::Status)> ScheduleAndReply(JobEntry& entry, Reply reply);
 
   // Leases, deadlines, time-outs. Called every few milliseconds.
   void Tick();

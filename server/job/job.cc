@@ -106,6 +106,12 @@ absl::StatusOr<v1::JobState> NextState(v1::JobState from, JobEvent event) {
                        {{"state", StateName(from)}, {"event", JobEventName(event)}});
 }
 
+absl::Status WrongStateError(const v1::Job& job, absl::string_view cannot) {
+  return PreconditionError("ILLEGAL_STATE", absl::StrCat("jobs/", job.id()),
+                           absl::StrCat(cannot, ": it is ", StateName(job.state())),
+                           {{"job", job.id()}, {"state", StateName(job.state())}});
+}
+
 bool IsFinal(v1::JobState state) { return state == COMPLETED || state == CANCELLED || state == FAILED; }
 
 bool HoldsDevices(v1::JobState state) {

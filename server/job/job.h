@@ -30,6 +30,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "muster/v1/job.pb.h"
 
@@ -67,6 +68,9 @@ absl::Span<const JobTransition> JobTransitions();
 // The state that `event` leads to. FAILED_PRECONDITION with reason ILLEGAL_STATE, naming state and event, when the
 // table has no such transition.
 absl::StatusOr<v1::JobState> NextState(v1::JobState from, JobEvent event);
+
+// FAILED_PRECONDITION of a call that a job in its state does not take; `cannot`: "cannot trace job-3".
+absl::Status WrongStateError(const v1::Job& job, absl::string_view cannot);
 
 // COMPLETED, CANCELLED or FAILED: nothing changes any more by itself.
 bool IsFinal(v1::JobState state);

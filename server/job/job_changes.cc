@@ -22,19 +22,6 @@ using google::protobuf::util::FieldMaskUtil;
 
 constexpr const char* kUpdatable[] = {"training.steps", "policy.priority", "labels"};
 
-absl::Status FieldError(const std::string& field, const std::string& description) {
-  google::rpc::BadRequest::FieldViolation violation;
-  violation.set_field(field);
-  violation.set_description(description);
-  return BadRequestError({violation});
-}
-
-absl::Status WrongState(const JobEntry& entry, const std::string& message) {
-  return PreconditionError("ILLEGAL_STATE", absl::StrCat("jobs/", entry.id()),
-                           absl::StrCat(message, ": it is ", StateName(entry.state())),
-                           {{"job", entry.id()}, {"state", StateName(entry.state())}});
-}
-
 // `from`'s fields of the mask over those of `to`.
 absl::Status Merge(const FieldMask& mask, const v1::JobSpec& from, v1::JobSpec* to) {
   for (const std::string& path : mask.paths()) {
@@ -77,14 +64,7 @@ void JobChanges::Update(const v1::UpdateJobRequest& request, Reply reply) {
     reply(applied);
     return;
   }
-  supervisor_->Save(**entry, [this, entry = *entry, reply = std::move(reply)](absl::Status committed) mutable {
-    if (!committed.ok()) {
-      reply(committed);
-      return;
-    }
-    supervisor_->Schedule();
-    reply(table_->View(*entry));
-  });
+  supervisor_->Save(**entry, supervisor_->ScheduleAndReply(**entry, std::move(reply)));
 }
 
 absl::Status JobChanges::ApplyUpdate(const v1::UpdateJobRequest& request, JobEntry& entry) {
@@ -99,7 +79,7 @@ absl::Status JobChanges::ApplyUpdate(const v1::UpdateJobRequest& request, JobEnt
   }
   const v1::JobState state = entry.state();
   if (state == v1::CANCELLING || state == v1::CANCELLED || state == v1::FAILED) {
-    return WrongState(entry, absl::StrCat("cannot update ", entry.id()));
+    return WrongStateError(entry.record.job(), absl::StrCat("cannot update ", entry.id()));
   }
   v1::Job* job = entry.record.mutable_job();
   v1::JobSpec changed = job->resolved_spec();
@@ -112,7 +92,7 @@ absl::Status JobChanges::ApplyUpdate(const v1::UpdateJobRequest& request, JobEnt
     return FieldError("spec.training.steps", absl::StrCat("is ", after, ", and step ", done, " is done already"));
   }
   if (after != before && state == v1::COMPLETED && ResumePointOf(entry.record, 0).path().empty()) {
-    return WrongState(entry, absl::StrCat(entry.id(), " has no checkpoint to train on from"));
+    return WrongStateError(entry.record.job(), absl::StrCat(entry.id(), " has no checkpoint to train on from"));
   }
   MUSTER_RETURN_IF_ERROR(Merge(mask, request.spec(), job->mutable_spec()));
   *job->mutable_resolved_spec() = changed;
@@ -132,13 +112,7 @@ absl::Status JobChanges::ApplyUpdate(const v1::UpdateJobRequest& request, JobEnt
 
 void JobChanges::Fork(const v1::ForkJobRequest& request, Reply reply) {
   if (JobEntry* known = request.request_id().empty() ? nullptr : table_->FindRequest(request.request_id())) {
-    table_->AfterCommits([this, known, reply = std::move(reply)](absl::Status committed) mutable {
-      if (committed.ok()) {
-        reply(table_->View(*known));
-      } else {
-        reply(committed);
-      }
-    });
+    table_->AfterCommits(table_->ReplyWithView(*known, std::move(reply)));
     return;
   }
   absl::StatusOr<JobEntry*> source = manager_->Find(request.job());
@@ -156,14 +130,7 @@ void JobChanges::Fork(const v1::ForkJobRequest& request, Reply reply) {
   entry->progress.CountedUpTo(origin.step());
   table_->AddEvent(*entry, v1::INFO, "FORKED",
                    absl::StrCat("begins with the checkpoint of step ", origin.step(), " of ", origin.job_id()));
-  table_->Commit(*entry, [this, entry, reply = std::move(reply)](absl::Status committed) mutable {
-    if (!committed.ok()) {
-      reply(committed);
-      return;
-    }
-    supervisor_->Schedule();
-    reply(table_->View(*entry));
-  });
+  table_->Commit(*entry, supervisor_->ScheduleAndReply(*entry, std::move(reply)));
 }
 
 absl::StatusOr<server::JobRecord> JobChanges::MakeFork(const v1::ForkJobRequest& request, const JobEntry& source) {
@@ -188,16 +155,11 @@ absl::StatusOr<server::JobRecord> JobChanges::MakeFork(const v1::ForkJobRequest&
     return FieldError("spec.training.steps",
                       absl::StrCat("is ", steps, ", and the checkpoint has ", checkpoint.step(), " steps behind it"));
   }
-  server::JobRecord record;
-  v1::Job* job = record.mutable_job();
-  *job->mutable_spec() = spec;
-  *job->mutable_resolved_spec() = admitted.resolved_spec;
-  *job->mutable_plan() = admitted.plan;
-  job->mutable_progress()->set_steps(steps);
-  job->mutable_forked_from()->set_job_id(source.id());
-  job->mutable_forked_from()->set_step(checkpoint.step());
-  job->mutable_forked_from()->set_path(checkpoint.path());
-  record.set_request_id(request.request_id());
+  server::JobRecord record = RecordOf(spec, admitted, request.request_id());
+  v1::JobOrigin* origin = record.mutable_job()->mutable_forked_from();
+  origin->set_job_id(source.id());
+  origin->set_step(checkpoint.step());
+  origin->set_path(checkpoint.path());
   return record;
 }
 
@@ -209,7 +171,7 @@ void JobChanges::SaveCheckpoint(const v1::SaveCheckpointRequest& request, Checkp
   }
   JobEntry& entry = **found;
   if (entry.state() != v1::RUNNING) {
-    reply(WrongState(entry, absl::StrCat("cannot write a checkpoint of ", entry.id())));
+    reply(WrongStateError(entry.record.job(), absl::StrCat("cannot write a checkpoint of ", entry.id())));
     return;
   }
   Waiting waiting{entry.id(), entry.attempt(), entry.record.job().progress().step(), std::move(reply)};

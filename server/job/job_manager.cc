@@ -16,13 +16,6 @@ namespace {
 
 constexpr size_t kRequestIdCharacters = 64;
 
-absl::Status FieldError(const std::string& field, const std::string& description) {
-  google::rpc::BadRequest::FieldViolation violation;
-  violation.set_field(field);
-  violation.set_description(description);
-  return BadRequestError({violation});
-}
-
 bool Selects(const v1::ListJobsRequest& request, const v1::Job& job) {
   const auto& states = request.states();
   if (!states.empty() && std::find(states.begin(), states.end(), job.state()) == states.end()) return false;
@@ -61,27 +54,13 @@ void JobManager::Submit(const v1::SubmitJobRequest& request, Reply reply) {
     reply(admitted.status());
     return;
   }
-  server::JobRecord record;
-  v1::Job* job = record.mutable_job();
-  *job->mutable_spec() = request.spec();
-  *job->mutable_resolved_spec() = admitted->resolved_spec;
-  *job->mutable_plan() = admitted->plan;
-  job->mutable_progress()->set_steps(admitted->resolved_spec.training().steps());
+  server::JobRecord record = RecordOf(request.spec(), *admitted, request.request_id());
   if (request.validate_only()) {
-    reply(*job);
+    reply(record.job());
     return;
   }
-  record.set_request_id(request.request_id());
   JobEntry* entry = table_->Add(std::move(record));
-  table_->Commit(*entry, [this, entry, reply = std::move(reply)](absl::Status committed) mutable {
-    if (!committed.ok()) {
-      reply(committed);
-      return;
-    }
-    // The reply then says at once where the job was placed or why it waits.
-    supervisor_->Schedule();
-    reply(table_->View(*entry));
-  });
+  table_->Commit(*entry, supervisor_->ScheduleAndReply(*entry, std::move(reply)));
 }
 
 void JobManager::ReplyToRepeated(const v1::SubmitJobRequest& request, JobEntry& entry, Reply reply) {
@@ -93,13 +72,7 @@ void JobManager::ReplyToRepeated(const v1::SubmitJobRequest& request, JobEntry& 
     return;
   }
   // The first call may still wait for its commit.
-  table_->AfterCommits([this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
-    if (committed.ok()) {
-      reply(table_->View(entry));
-    } else {
-      reply(committed);
-    }
-  });
+  table_->AfterCommits(table_->ReplyWithView(entry, std::move(reply)));
 }
 
 absl::StatusOr<v1::Job> JobManager::Get(const std::string& job) {

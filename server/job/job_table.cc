@@ -201,6 +201,17 @@ void JobTable::FlushProgress() {
   for (const auto& entry : jobs_) entry.second->progress_changed = false;
 }
 
+absl::AnyInvocable<void(absl::Status)> JobTable::ReplyWithView(
+    JobEntry& entry, absl::AnyInvocable<void(absl::StatusOr<v1::Job>)> reply) const {
+  return [this, &entry, reply = std::move(reply)](absl::Status committed) mutable {
+    if (committed.ok()) {
+      reply(View(entry));
+    } else {
+      reply(std::move(committed));
+    }
+  };
+}
+
 v1::Job JobTable::View(const JobEntry& entry) const {
   v1::Job view = entry.committed;
   const v1::Job& newest = entry.record.job();

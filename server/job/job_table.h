@@ -76,6 +76,9 @@ class JobTable {
 
   // The job as people see it.
   v1::Job View(const JobEntry& entry) const;
+  // For Commit and AfterCommits: replies with the job as people see it then, or with why it could not be stored.
+  absl::AnyInvocable<void(absl::Status)> ReplyWithView(JobEntry& entry,
+                                                       absl::AnyInvocable<void(absl::StatusOr<v1::Job>)> reply) const;
 
   // The snapshot comes before this returns. OUT_OF_RANGE with reason RESUME_TOKEN_EXPIRED, INVALID_ARGUMENT for a token
   // that is none. The watcher of a job that has ended gets the snapshot and the end at once.

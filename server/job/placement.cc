@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/proto_time.h"
+#include "server/job/attempt.h"
+#include "server/job/liveness.h"
 
 namespace muster {
 namespace {
@@ -77,6 +80,40 @@ GangRequest RequestOf(const v1::Job& job) {
     }
   }
   return request;
+}
+
+std::vector<WaitingJob> WaitingJobs(const JobTable& table, const WorkerRegistry& registry) {
+  std::vector<WaitingJob> jobs;
+  for (const auto& item : table.jobs()) {
+    const JobEntry& entry = *item.second;
+    if (entry.state() != v1::QUEUED) continue;
+    WaitingJob waiting;
+    waiting.id = entry.id();
+    waiting.priority = entry.record.job().resolved_spec().policy().priority();
+    waiting.order = absl::ToUnixNanos(FromProto(entry.record.queued_at()));
+    waiting.gang = RequestOf(entry.record.job());
+    if (!IsGangDead(entry, registry)) {
+      waiting.not_before =
+          absl::StrCat("waits for the ranks of attempt ", entry.attempt(), " to end on ", Places(entry.record));
+    }
+    jobs.push_back(std::move(waiting));
+  }
+  return jobs;
+}
+
+void ShowWaiting(const WaitingStatus& status, JobTable& table) {
+  JobEntry& entry = *table.Find(status.job_id);
+  v1::Job* job = entry.record.mutable_job();
+  v1::QueueStatus* queue = job->mutable_queue_status();
+  if (queue->position() == status.position && queue->length() == status.length && queue->reason() == status.reason) {
+    return;
+  }
+  queue->set_position(status.position);
+  queue->set_length(status.length);
+  queue->set_reason(status.reason);
+  job->set_state_reason(status.reason);
+  job->set_state_reason_code("WAITING_FOR_DEVICES");
+  table.Touch(entry);
 }
 
 std::vector<DeviceChoice> PlaceAgain(const JobEntry& entry, const JobTable& table, const WorkerRegistry& registry) {

@@ -20,13 +20,6 @@ constexpr int64_t kMostSteps = 100;
 constexpr absl::Duration kProfileDuration = absl::Minutes(1);
 constexpr char kProfileDirectory[] = "profiles";
 
-absl::Status FieldError(const std::string& field, const std::string& description) {
-  google::rpc::BadRequest::FieldViolation violation;
-  violation.set_field(field);
-  violation.set_description(description);
-  return BadRequestError({violation});
-}
-
 v1::TraceChunk Data(std::string data) {
   v1::TraceChunk chunk;
   chunk.set_data(std::move(data));
@@ -41,9 +34,7 @@ absl::Status TraceRelay::Open(const v1::TraceJobRequest& request, TraceReader* r
     return FieldError("steps", absl::StrCat("is ", request.steps(), ", not from 1 to ", kMostSteps));
   }
   if (entry->state() != v1::RUNNING) {
-    return PreconditionError("ILLEGAL_STATE", absl::StrCat("jobs/", entry->id()),
-                             absl::StrCat("cannot trace ", entry->id(), ": it is ", StateName(entry->state())),
-                             {{"job", entry->id()}, {"state", StateName(entry->state())}});
+    return WrongStateError(entry->record.job(), absl::StrCat("cannot trace ", entry->id()));
   }
   if (request.has_profile()) return OpenProfile(request.profile(), *entry, reader);
   if (recordings_.count(entry->id()) > 0) {
