@@ -7,6 +7,8 @@
 namespace muster {
 namespace {
 
+void ExpectTaken(absl::StatusOr<v1::Job> job) { EXPECT_TRUE(job.ok()) << job.status(); }
+
 RankKey KeyOf(const v1::Assignment& a) { return {a.job_id(), a.attempt(), a.rank()}; }
 
 }  // namespace
@@ -223,6 +225,24 @@ std::string CoordinatorHarness::Submit(const v1::JobSpec& spec) {
   return id;
 }
 
+void CoordinatorHarness::Cancel(const std::string& id) {
+  v1::CancelJobRequest request;
+  request.set_job(id);
+  manager->Cancel(request, ExpectTaken);
+}
+
+void CoordinatorHarness::Pause(const std::string& id) {
+  v1::PauseJobRequest request;
+  request.set_job(id);
+  manager->Pause(request, ExpectTaken);
+}
+
+void CoordinatorHarness::Resume(const std::string& id) {
+  v1::ResumeJobRequest request;
+  request.set_job(id);
+  manager->Resume(request, ExpectTaken);
+}
+
 void CoordinatorHarness::Train() {
   for (auto& agent : agents) agent.second->SetPhase(v1::RANK_TRAINING);
   Settle();
@@ -269,6 +289,15 @@ void CoordinatorHarness::ReportCheckpoint(const std::string& job, int64_t step) 
     }
   }
   store->CommitPending();
+}
+
+std::vector<v1::Event> CoordinatorHarness::Events(const std::string& job, const std::string& type) {
+  v1::ListEventsRequest request;
+  request.set_job(job);
+  request.add_types(type);
+  const absl::StatusOr<v1::ListEventsResponse> response = manager->ListEvents(request);
+  EXPECT_TRUE(response.ok()) << response.status();
+  return {response->events().begin(), response->events().end()};
 }
 
 std::vector<std::string> CoordinatorHarness::EventTypes(const std::string& job) {

@@ -85,6 +85,10 @@ class CoordinatorHarness {
   // Submits and settles; the job's id.
   std::string Submit(const v1::JobSpec& spec);
   v1::Job Job(const std::string& id) { return *manager->Get(id); }
+  // Ask, expecting to be taken up. What follows is for Settle or Pass.
+  void Cancel(const std::string& id);
+  void Pause(const std::string& id);
+  void Resume(const std::string& id);
   // Every rank of every agent trains.
   void Train();
   void Report(FakeAgent& agent, v1::RankReport report);
@@ -92,6 +96,7 @@ class CoordinatorHarness {
   void ReportStep(const std::string& job, int64_t step);
   void ReportCheckpoint(const std::string& job, int64_t step);
   std::vector<std::string> EventTypes(const std::string& job);
+  std::vector<v1::Event> Events(const std::string& job, const std::string& type);
 
   FakeClock clock;
   std::unique_ptr<MemoryStore> store;

@@ -197,9 +197,7 @@ TEST_F(JobChangesTest, WhatAForkNeedsIsNotDeletedBeforeItHasItsOwn) {
   EXPECT_THAT(paths(), testing::ElementsAre(source + "/attempt-1/step-40", source + "/attempt-1/step-30",
                                             source + "/attempt-1/step-10"));
   EXPECT_THAT(agent_.desired.assignments(0).delete_checkpoints(), testing::ElementsAre(source + "/attempt-1/step-20"));
-  v1::CancelJobRequest cancel;
-  cancel.set_job(fork->id());
-  harness_.manager->Cancel(cancel, [](const absl::StatusOr<v1::Job>&) {});
+  harness_.Cancel(fork->id());
   harness_.Settle();
   harness_.ReportCheckpoint(source, 50);
   EXPECT_THAT(paths(), testing::ElementsAre(source + "/attempt-1/step-50", source + "/attempt-1/step-40"));
