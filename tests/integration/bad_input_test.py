@@ -72,13 +72,12 @@ def run_program(name, *arguments):
                           text=True, timeout=10, check=False)
 
 
-class BadInputTest(unittest.TestCase):
+class BadInputTest(cluster.ClusterTest):
+    words = 20_000
+
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cluster.Cluster()
-        cls.cluster.__enter__()
-        cls.addClassCleanup(cls.cluster.close, failed=False)
-        cls.cluster.make_dataset(words=20_000)
+        super().setUpClass()
         cls.folder = cls.cluster.root
 
     def jobs(self):

@@ -6,20 +6,9 @@ import unittest
 import cluster
 
 
-class CheckpointsTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cluster.Cluster()
-        cls.cluster.__enter__()
-        cls.addClassCleanup(cls.cluster.close, failed=False)
-        cls.cluster.make_dataset()
-
-    def submit_endless(self, name, **checkpoint):
-        spec = cluster.tiny_job(name, steps=1_000_000, validate_every_steps=0)
-        spec["checkpoint"].update({"every_steps": 0, **checkpoint})
-        job = self.cluster.submit(spec)
-        self.addCleanup(self.cluster.muster, "cancel", job)  # a test that fails must not keep the slots from those behind it
-        return job
+class CheckpointsTest(cluster.ClusterTest):
+    def submit_unsaved(self, name, **checkpoint):
+        return self.submit_endless(name, {"every_steps": 0, **checkpoint}, validate_every_steps=0)
 
     def submit_whole(self, name, steps, **training):
         job = self.cluster.submit(cluster.tiny_job(name, steps=steps, **training))
@@ -33,7 +22,7 @@ class CheckpointsTest(unittest.TestCase):
         self.cluster.wait_for_state(job, "CANCELLED")
 
     def test_checkpoint_is_written_now_and_listed(self):
-        job = self.submit_endless("now")
+        job = self.submit_unsaved("now")
         before = self.cluster.muster("checkpoint", job, "--now")
         if before.returncode != 0:  # it had not begun to train
             self.assertEqual(before.returncode, 4, before.stderr)
@@ -73,7 +62,7 @@ class CheckpointsTest(unittest.TestCase):
                          "20 steps and 10 more are 30 steps")
 
     def test_running_job_learns_its_new_end_free_of_charge(self):
-        job = self.submit_endless("shorter")
+        job = self.submit_unsaved("shorter")
         step = int(self.cluster.wait_for_step(job, 5)["progress"]["step"])
         end = step + 150
         said = self.cluster.succeed("update", "job", job, "--steps", end).stdout
@@ -113,7 +102,7 @@ class CheckpointsTest(unittest.TestCase):
         self.assertIn("training.steps", unknown.stderr)
 
     def test_checkpoint_that_a_waiting_fork_needs_outlives_keep(self):
-        source = self.submit_endless("kept", every_steps=5, keep=1)
+        source = self.submit_unsaved("kept", every_steps=5, keep=1)
         self.cluster.wait_for_step(source, 6)
         fork = json.loads(self.cluster.succeed("submit", "--from", source, "--set", "training.steps=1000000", "-o", "json").stdout)
         self.assertEqual(fork["state"], "QUEUED", "the source has all slots")
@@ -132,7 +121,7 @@ class CheckpointsTest(unittest.TestCase):
         self.cancel(source)
 
     def test_flipped_bit_is_found_and_the_checkpoint_before_is_used(self):
-        job = self.submit_endless("flipped")
+        job = self.submit_unsaved("flipped")
         self.cluster.wait_for_step(job, 3)
         self.cluster.succeed("checkpoint", job, "--now")
         first = self.checkpoints(job)[0]

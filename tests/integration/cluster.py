@@ -9,17 +9,20 @@ was neither the planned arena nor a named allowance.
 Waiting is always for a condition with a deadline, never for a length of time.
 """
 
+import ctypes
 import json
 import os
 import pathlib
 import random
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+import unittest
 import urllib.request
 
 BIN = pathlib.Path(os.environ.get("MUSTER_BIN", pathlib.Path(__file__).resolve().parents[2] / "build" / "bin")).resolve()
@@ -55,6 +58,15 @@ def is_alive(pid):
             return stat.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+LIBC = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    """A test that is killed, by a time-out say, leaves no cluster that trains on."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def write_text(path, words, seed):
@@ -95,7 +107,7 @@ class Program:
         with open(log, "ab") as output:
             self.process = subprocess.Popen(
                 [str(argument) for argument in arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True, env={**os.environ, **(environment or {})})
+                start_new_session=True, env={**os.environ, **(environment or {})}, preexec_fn=die_with_parent)
 
     @property
     def pid(self):
@@ -291,3 +303,25 @@ def tiny_job(name, **training):
         "resources": {"ranks": 4, "device": "cpu", "memory_per_rank": "512MiB"},
         "checkpoint": {"directory": name, "every_steps": 10, "keep": 3},
     }
+
+
+class ClusterTest(unittest.TestCase):
+    """One cluster with one dataset for all tests of a class."""
+
+    words = 40_000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster()
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close, failed=False)
+        cls.cluster.make_dataset(words=cls.words)
+
+    def submit_endless(self, name, checkpoint=None, **training):
+        """A job that trains until it is cancelled, which it is at the latest when the test ends: one that fails must not keep the
+        slots from those behind it."""
+        spec = tiny_job(name, steps=1_000_000, **training)
+        spec["checkpoint"].update(checkpoint or {})
+        job = self.cluster.submit(spec)
+        self.addCleanup(self.cluster.muster, "cancel", job)
+        return job

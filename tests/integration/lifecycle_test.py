@@ -7,17 +7,7 @@ import unittest
 import cluster
 
 
-class LifecycleTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cluster.Cluster()
-        cls.cluster.__enter__()
-        cls.addClassCleanup(cls.cluster.close, failed=False)
-        cls.cluster.make_dataset()
-
-    def submit_endless(self, name):
-        return self.cluster.submit(cluster.tiny_job(name, steps=1_000_000))
-
+class LifecycleTest(cluster.ClusterTest):
     def test_job_completes_and_learns(self):
         path = self.cluster.root / "learns.yaml"
         path.write_text(json.dumps(cluster.tiny_job("learns", steps=80)), encoding="utf-8")

@@ -21,13 +21,10 @@ def tf_records(data):
     return payloads
 
 
-class MetricsTest(unittest.TestCase):
+class MetricsTest(cluster.ClusterTest):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cluster.Cluster()
-        cls.cluster.__enter__()
-        cls.addClassCleanup(cls.cluster.close, failed=False)
-        cls.cluster.make_dataset()
+        super().setUpClass()
         cls.first = cls.train("first", 1e-3)
         cls.second = cls.train("second", 1e-4)
 
@@ -85,7 +82,7 @@ class MetricsTest(unittest.TestCase):
         self.assertAlmostEqual(last["validation_loss"]["left"], self.first["progress"]["validation_loss"], places=9)
 
     def test_timeline_nests_and_adds_up(self):
-        job = self.cluster.submit(cluster.tiny_job("traced", steps=1_000_000, validate_every_steps=0))
+        job = self.submit_endless("traced", validate_every_steps=0)
         self.cluster.wait_for_step(job, 5)
         path = self.cluster.root / "trace.json"
         said = self.cluster.succeed("trace", job, "--steps", 3, "-o", path).stdout
@@ -128,7 +125,7 @@ class MetricsTest(unittest.TestCase):
         self.assertTrue(any(event["cat"] == "unit" for event in events))
 
     def test_rank_is_started_under_nsys_where_it_is_installed(self):
-        job = self.cluster.submit(cluster.tiny_job("profiled", steps=1_000_000, validate_every_steps=0))
+        job = self.submit_endless("profiled", validate_every_steps=0)
         self.cluster.wait_for_step(job, 3)
         refused = self.cluster.muster("trace", job, "--nsys", "--rank", 1)
         self.assertEqual(refused.returncode, 4, refused.stderr)
@@ -161,7 +158,7 @@ exec "$@"
             self.cluster.start_worker("worker-0")
         finally:
             os.environ["PATH"] = path
-        job = self.cluster.submit(cluster.tiny_job("profiled-now", steps=1_000_000, validate_every_steps=0))
+        job = self.submit_endless("profiled-now", validate_every_steps=0)
         self.cluster.wait_for_step(job, 3)
         said = self.cluster.succeed("trace", job, "--nsys", "--rank", 1, "-o", "profiles/mine", "--seconds", 5).stdout
         self.assertIn("attempt 2", said)

@@ -12,15 +12,12 @@ STEPS = 120
 RECOVERY_SECONDS = 3.0  # on this size of model
 
 
-class RecoveryTest(unittest.TestCase):
+class RecoveryTest(cluster.ClusterTest):
     """One cluster and one undisturbed run for all of them."""
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = cluster.Cluster()
-        cls.cluster.__enter__()
-        cls.addClassCleanup(cls.cluster.close, failed=False)
-        cls.cluster.make_dataset()
+        super().setUpClass()
         calm = cls.cluster.submit(cls.spec("calm"))
         cls.calm = cls.cluster.wait_for_state(calm, "COMPLETED")
         cls.calm_tensors = cls.cluster.checkpoint_tensors(calm)
