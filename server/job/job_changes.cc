@@ -13,6 +13,7 @@
 #include "common/rpc/proto_time.h"
 #include "server/job/attempt.h"
 #include "server/job/placement.h"
+#include "server/job/request_id.h"
 
 namespace muster {
 namespace {
@@ -111,11 +112,21 @@ absl::Status JobChanges::ApplyUpdate(const v1::UpdateJobRequest& request, JobEnt
 }
 
 void JobChanges::Fork(const v1::ForkJobRequest& request, Reply reply) {
-  if (JobEntry* known = request.request_id().empty() ? nullptr : table_->FindRequest(request.request_id())) {
-    table_->AfterCommits(table_->ReplyWithView(*known, std::move(reply)));
+  if (absl::Status status = CheckRequestId(request.request_id()); !status.ok()) {
+    reply(std::move(status));
     return;
   }
   absl::StatusOr<JobEntry*> source = manager_->Find(request.job());
+  JobEntry* known = request.request_id().empty() ? nullptr : table_->FindRequest(request.request_id());
+  if (known != nullptr) {
+    // The newest checkpoint and its step may be others by now, and so may the spec: what is the same is the source.
+    if (source.ok() && known->record.job().forked_from().job_id() != (*source)->id()) {
+      reply(RequestIdReusedError(request.request_id(), *known));
+      return;
+    }
+    table_->AfterCommits(table_->ReplyWithView(*known, std::move(reply)));
+    return;
+  }
   absl::StatusOr<server::JobRecord> fork = source.ok() ? MakeFork(request, **source) : source.status();
   if (!fork.ok()) {
     reply(fork.status());

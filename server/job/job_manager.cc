@@ -10,11 +10,10 @@
 #include "server/cluster/checkpoint_lineage.h"
 #include "server/job/page_token.h"
 #include "server/job/placement.h"
+#include "server/job/request_id.h"
 
 namespace muster {
 namespace {
-
-constexpr size_t kRequestIdCharacters = 64;
 
 bool Selects(const v1::ListJobsRequest& request, const v1::Job& job) {
   const auto& states = request.states();
@@ -39,8 +38,8 @@ absl::StatusOr<JobEntry*> JobManager::Find(const std::string& job) {
 }
 
 void JobManager::Submit(const v1::SubmitJobRequest& request, Reply reply) {
-  if (request.request_id().size() > kRequestIdCharacters) {
-    reply(FieldError("request_id", absl::StrCat("has more than ", kRequestIdCharacters, " characters")));
+  if (absl::Status status = CheckRequestId(request.request_id()); !status.ok()) {
+    reply(std::move(status));
     return;
   }
   JobEntry* known = request.request_id().empty() ? nullptr : table_->FindRequest(request.request_id());
@@ -65,10 +64,7 @@ void JobManager::Submit(const v1::SubmitJobRequest& request, Reply reply) {
 
 void JobManager::ReplyToRepeated(const v1::SubmitJobRequest& request, JobEntry& entry, Reply reply) {
   if (entry.record.job().spec().SerializeAsString() != request.spec().SerializeAsString()) {
-    reply(ErrorWithInfo(absl::StatusCode::kInvalidArgument, "REQUEST_ID_REUSED",
-                        absl::StrCat("request_id ", request.request_id(), " submitted another spec as ", entry.id(),
-                                     "; choose a new one"),
-                        {{"request_id", request.request_id()}, {"job", entry.id()}}));
+    reply(RequestIdReusedError(request.request_id(), entry));
     return;
   }
   // The first call may still wait for its commit.

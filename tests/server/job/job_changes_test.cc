@@ -203,5 +203,19 @@ TEST_F(JobChangesTest, WhatAForkNeedsIsNotDeletedBeforeItHasItsOwn) {
   EXPECT_THAT(paths(), testing::ElementsAre(source + "/attempt-1/step-50", source + "/attempt-1/step-40"));
 }
 
+TEST_F(JobChangesTest, AForkKeepsToTheRulesOfRequestIds) {
+  const std::string source = Trained(10);
+  v1::ForkJobRequest request = ForkOf(source);
+  request.set_request_id("once");
+  const absl::StatusOr<v1::Job> fork = Fork(request);
+  ASSERT_TRUE(fork.ok()) << fork.status();
+  EXPECT_EQ(Fork(request)->id(), fork->id());
+
+  request.set_job(fork->id());
+  EXPECT_THAT(std::string(Fork(request).status().message()), HasSubstr("request_id once submitted another spec"));
+  request.set_request_id(std::string(65, 'x'));
+  EXPECT_THAT(std::string(Fork(request).status().message()), HasSubstr("request_id"));
+}
+
 }  // namespace
 }  // namespace muster
